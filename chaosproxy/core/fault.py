@@ -1,0 +1,83 @@
+"""What a fault is, and the registry that finds the files in `faults/`.
+
+Takes one dataclass a file; gives `FAULTS`, YAML name -> class. A fault says what, the engine says when: `decide` is called
+only for an exchange that `match` and `when` have already chosen.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+from typing import ClassVar, Literal, TypeVar
+
+from chaosproxy.core.command import Command
+from chaosproxy.core.decision import Decision, Position
+
+
+@dataclass(frozen=True)
+class ServerInfo:
+    """What the upstream says it is: decides the exact text of its errors (`Redis`/`Valkey`) and what it can do."""
+
+    product: str = "Redis"
+    version: tuple[int, ...] = (7, 0, 0)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a fault may look at: one chosen exchange, at one position.
+
+    `reply` is the whole raw reply from `after_apply` on, None before. `protocol` is 2 or 3. `match` is the match
+    number, counted from 1 over the rule's `per`. `random` is the stream keyed by (seed, fault name, `per` value, match number): its
+    first draw is the `chance` roll, which was taken already.
+    """
+
+    fault: str
+    command: Command
+    position: Position
+    protocol: int
+    db: int
+    match: int
+    server: ServerInfo
+    stream: str
+    reply: bytes | None = None
+    queued: bool = False
+
+    @cached_property
+    def random(self) -> Random:
+        """The fault's own stream for this match, apart from the one that rolled `chance`."""
+        return Random(self.stream + "/draw")  # noqa: S311 - reproducible on purpose
+
+
+class Fault:
+    """Base of every fault: a frozen dataclass of settings and one method.
+
+    The class docstring's first line is the fault's summary in the catalogue; the rest is its help.
+    """
+
+    type: ClassVar[str]
+    #: positions it may stand at; one only: `at` is left out in YAML; several: it must be given.
+    positions: ClassVar[tuple[Position, ...]]
+    #: outcome classes, as the catalogue shows them: "ok", "fail / unknown", …
+    outcome: ClassVar[str]
+    #: what it is about: an exchange, an unsolicited frame, or a new connection.
+    subject: ClassVar[Literal["exchange", "push", "connection"]] = "exchange"
+    #: it needs the whole request before it is forwarded (everything that looks at, holds or replaces it does).
+    writes_only: ClassVar[bool] = False
+
+    def check(self, at: Position) -> None:
+        """Raise `Invalid` for settings that contradict each other or the position. Called once, at load."""
+
+    def decide(self, context: Context) -> Decision | None:
+        """What is to happen to this exchange; None: nothing after all (counted as skipped, reason `not_applicable`)."""
+        raise NotImplementedError
+
+
+FAULTS: dict[str, type[Fault]] = {}
+F = TypeVar("F", bound=type[Fault])
+
+
+def fault(cls: F) -> F:
+    """Register a fault under its file's name. The outermost decorator (slotted dataclasses are made twice)."""
+    cls.type = cls.__module__.rpartition(".")[2]
+    FAULTS[cls.type] = cls
+    return cls
+

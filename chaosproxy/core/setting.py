@@ -1,0 +1,89 @@
+"""How a setting of the profile language is declared: once, beside the code that uses it.
+
+Takes a kind, a help text and a default; gives a dataclass field that the profile loader, the JSON
+Schema, `chaosproxy faults` and the README table all read. Nothing about a setting is said twice.
+"""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+
+class Invalid(ValueError):  # noqa: N818 - reads as a sentence where it is raised
+    """A value that a setting cannot take.
+
+    `message` says what is wrong and what would be right; `path` leads from the value given to the part that
+    is wrong (keys and list indices), so that the loader can point at its line.
+    """
+
+    def __init__(self, message: str, path: tuple[str | int, ...] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
+
+    def under(self, *path: str | int) -> "Invalid":
+        """The same complaint, seen from a value that holds the wrong one at `path`."""
+        return Invalid(self.message, (*path, *self.path))
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a scalar, list or mapping of YAML means.
+
+    `parse` takes the plain YAML value (str, int, float, bool, None, list, dict) and gives the value the
+    code works with, or raises `Invalid`. `schema` is the JSON Schema of what `parse` takes. `unit` is shown in
+    the catalogue.
+    """
+
+    name: str
+    parse: Callable[[object], Any]
+    schema: Mapping[str, object]
+    unit: str = ""
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "required"
+
+
+REQUIRED: Final = _Required()
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One declared setting: its name in YAML, its kind, what it means and what it is when left out.
+
+    `default` is the value in YAML form as shown to a reader (`None`: nothing); `REQUIRED` when it must be given.
+    """
+
+    name: str
+    kind: Kind
+    help: str
+    default: object
+
+
+def setting(
+    kind: Kind, help: str, *, default: object = REQUIRED, name: str = ""  # noqa: A002 - click's word for it
+) -> Any:
+    """A dataclass field that is a setting.
+
+    `default` is given as a reader would write it in YAML and parsed by `kind`, except `None`, which stays `None`.
+    `name` is the YAML name where it cannot be a Python name (`from`, `for`).
+    """
+    meta = {"setting": (kind, help, default, name)}
+    if default is REQUIRED:
+        return dataclasses.field(metadata=meta)
+    value = None if default is None else kind.parse(default)
+    return dataclasses.field(default=value, metadata=meta)
+
+
+def settings_of(cls: type) -> dict[str, tuple[str, Setting]]:
+    """The settings of a dataclass: YAML name -> (attribute name, setting), in the order they are declared."""
+    found: dict[str, tuple[str, Setting]] = {}
+    for field in dataclasses.fields(cls):
+        if "setting" in field.metadata:
+            kind, help_text, default, name = field.metadata["setting"]
+            name = name or field.name
+            found[name] = (field.name, Setting(name, kind, help_text, default))
+    return found
