@@ -14,17 +14,29 @@ class Invalid(ValueError):  # noqa: N818 - reads as a sentence where it is raise
     """A value that a setting cannot take.
 
     `message` says what is wrong and what would be right; `path` leads from the value given to the part that
-    is wrong (keys and list indices), so that the loader can point at its line.
+    is wrong (keys and list indices), so that the loader can point at its line. `suggestion` is what was probably
+    meant; `at_key` says that the last key of the path is itself what is wrong, not its value.
     """
 
-    def __init__(self, message: str, path: tuple[str | int, ...] = ()) -> None:
+    def __init__(
+        self,
+        message: str,
+        path: tuple[str | int, ...] = (),
+        *,
+        suggestion: str = "",
+        at_key: bool = False,
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.path = path
+        self.suggestion = suggestion
+        self.at_key = at_key
 
     def under(self, *path: str | int) -> "Invalid":
         """The same complaint, seen from a value that holds the wrong one at `path`."""
-        return Invalid(self.message, (*path, *self.path))
+        return Invalid(
+            self.message, (*path, *self.path), suggestion=self.suggestion, at_key=self.at_key
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,80 @@
 """Durations, shares, sizes, globs: how a value of the profile language is read.
 
-Takes plain YAML values; gives seconds, fractions, bytes and small test objects as `Kind`s, each with its JSON Schema.
+Takes plain YAML values; gives seconds, fractions, bytes and small test objects as `Kind`s, each
+with its JSON Schema.
 """
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, Final
 
+from chaosproxy.core.scalar import (
+    COUNT,
+    COUNT_OR_ZERO,
+    DB,
+    DURATION,
+    FLAG,
+    NAME,
+    POSITIVE_DURATION,
+    RATE,
+    SEED,
+    SHARE,
+    SIGNED_INT,
+    SIZE,
+    TEXT,
+    WORD,
+    choice,
+    closest,
+    expected,
+    matching,
+    pattern,
+    whole,
+)
 from chaosproxy.core.setting import Invalid, Kind
+
+__all__ = [
+    "ARGUMENTS",
+    "CLIENTS",
+    "COMMANDS",
+    "COMMAND_LIST",
+    "COUNT",
+    "COUNT_OR_ZERO",
+    "DB",
+    "DURATION",
+    "FLAG",
+    "GLOBS",
+    "NAME",
+    "ORDINALS",
+    "POSITIVE_DURATION",
+    "RATE",
+    "REPLY",
+    "REPLY_TYPES",
+    "SEED",
+    "SHARE",
+    "SIGNED_INT",
+    "SIZE",
+    "SLOTS",
+    "TEXT",
+    "WORD",
+    "ArgumentTest",
+    "ClientTest",
+    "Invalid",
+    "Kind",
+    "ReplyTest",
+    "choice",
+    "closest",
+    "record",
+    "whole",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentTest:
-    """`has`: a whole token in any case; `contains`: a byte substring. Of any argument that is not a key."""
+    """`has`: a whole token in any case; `contains`: a byte substring.
+
+    Of any argument that is not a key.
+    """
 
     has: bytes | None = None
     contains: bytes | None = None
@@ -19,7 +82,7 @@ class ArgumentTest:
 
 @dataclass(frozen=True, slots=True)
 class ClientTest:
-    """Globs on the client's name, or on its address (without the port)."""
+    """Globs on the client's name (b"" holds for those without one), or on its address (no port)."""
 
     name: bytes | None = None
     address: bytes | None = None
@@ -27,11 +90,202 @@ class ClientTest:
 
 @dataclass(frozen=True, slots=True)
 class ReplyTest:
-    """`error`: prefix of an error; `type`: bulk, array, …; `larger_than`: bytes of the whole reply on the wire."""
+    """What a reply must be.
+
+    `error`: prefix of an error; `type`: one of REPLY_TYPES; `larger_than`: bytes of the whole
+    reply on the wire.
+    """
 
     error: bytes | None = None
     type: str | None = None
     larger_than: int | None = None
 
 
-__all__ = ["ArgumentTest", "ClientTest", "Invalid", "Kind", "ReplyTest", "re"]
+#: The types of a reply, in the protocol specification's words; `error` is both of its errors.
+REPLY_TYPES: Final = (
+    "simple", "error", "integer", "bulk", "array", "null", "boolean", "double", "big_number",
+    "verbatim", "map", "set", "push",
+)  # fmt: skip
+
+
+def record(
+    name: str,
+    what: str,
+    fields: Mapping[str, Kind],
+    make: Callable[..., Any],
+    required: tuple[str, ...] = (),
+) -> Kind:
+    """A kind for a mapping with these fields: at least one, and all of `required`.
+
+    Gives what `make` makes of the parsed fields, given by name.
+    """
+
+    def parse(value: object) -> Any:
+        if not isinstance(value, dict) or not value:
+            raise expected(what, value or None)
+        parsed = {}
+        for key, part in value.items():
+            if key not in fields:
+                raise Invalid(
+                    f"unknown field '{key}' in {name}, expected {what}",
+                    (key,),
+                    suggestion=closest(key, fields),
+                    at_key=True,
+                )
+            try:
+                parsed[key] = fields[key].parse(part)
+            except Invalid as wrong:
+                raise wrong.under(key) from None
+        for key in required:
+            if key not in parsed:
+                raise Invalid(f"'{key}' is missing in {name}, expected {what}")
+        return make(**parsed)
+
+    return Kind(
+        name,
+        parse,
+        {
+            "type": "object",
+            "properties": {key: dict(kind.schema) for key, kind in fields.items()},
+            "required": list(required),
+            "minProperties": 1,
+            "additionalProperties": False,
+        },
+    )
+
+
+def one_or_list(name: str, item: Kind, make: Callable[[tuple[Any, ...]], Any] = tuple) -> Kind:
+    """A kind for one value or a list of at least one; gives what `make` makes of the tuple."""
+
+    def parse(value: object) -> Any:
+        if not isinstance(value, list):
+            return make((item.parse(value),))
+        if not value:
+            raise Invalid(f"expected at least one {item.name}, got an empty list")
+        return make(tuple(_items(item, value)))
+
+    return Kind(
+        name,
+        parse,
+        {"anyOf": [item.schema, {"type": "array", "items": item.schema, "minItems": 1}]},
+        item.unit,
+    )
+
+
+def _items(item: Kind, values: list[object]) -> list[Any]:
+    parsed = []
+    for index, value in enumerate(values):
+        try:
+            parsed.append(item.parse(value))
+        except Invalid as wrong:
+            raise wrong.under(index) from None
+    return parsed
+
+
+def _command(value: object) -> str:
+    """`config|set` -> `CONFIG|SET`, `@List` -> `@list`."""
+    if isinstance(value, str):
+        if _COMMAND.fullmatch(value):
+            return value.lower() if value.startswith("@") else value.upper()
+        words = value.split()
+        if len(words) == 2 and _COMMAND.fullmatch(joined := "|".join(words)):
+            raise expected("a command, CONFIG|SET or @category", value, joined)
+    raise expected("a command, CONFIG|SET or @category", value)
+
+
+# Modules name their commands as they like; no name can hold a space, and @ and | have a meaning.
+_NAME_BYTES: Final = r"[!-?A-{}~]{1,128}"
+_COMMAND: Final = re.compile(rf"(?:@[A-Za-z0-9_-]{{1,64}}|{_NAME_BYTES}(?:\|{_NAME_BYTES})?)")
+
+_GLOB: Final = Kind(
+    "glob",
+    lambda value: WORD.parse(value) or _refuse_empty(),
+    {"type": ["string", "integer"], "minLength": 1},
+)
+
+
+def _refuse_empty() -> bytes:
+    raise Invalid("expected a glob such as chat:*, got ''")
+
+
+_SLOT: Final = r"(?:16383|1638[0-2]|163[0-7][0-9]|16[0-2][0-9]{2}|1[0-5][0-9]{3}|[0-9]{1,4})"
+_SLOT_WHAT: Final = "a hash slot (0 to 16383) or a range such as 0-4095"
+_SLOT_RANGE: Final = matching("slots", _SLOT_WHAT, f"{_SLOT}-{_SLOT}")
+_SLOT_NUMBER: Final = whole("slots", _SLOT_WHAT, 0, 16383)
+
+
+def _slot(value: object) -> tuple[int, int]:
+    if not isinstance(value, str):
+        number = _SLOT_NUMBER.parse(value)
+        return number, number
+    first, last = (int(end) for end in _SLOT_RANGE.parse(value).split("-"))
+    if first > last:
+        raise Invalid(f"the range {value} is empty", suggestion=f"{last}-{first}")
+    return first, last
+
+
+def _words(value: object) -> tuple[bytes, ...]:
+    if not isinstance(value, list) or not value:
+        raise expected("a command as a list of words such as [SCRIPT, FLUSH]", value)
+    return tuple(_items(WORD, value))
+
+
+def _command_list(value: object) -> tuple[tuple[bytes, ...], ...]:
+    if not isinstance(value, list) or not value:
+        raise expected("a list of commands such as [[SCRIPT, FLUSH]]", value)
+    return tuple(_items(Kind("command", _words, {}), value))
+
+
+COMMANDS: Final = one_or_list(
+    "commands", Kind("command", _command, {"type": "string", "pattern": pattern(_COMMAND.pattern)})
+)
+GLOBS: Final = one_or_list("globs", _GLOB)
+SLOTS: Final = one_or_list(
+    "slots", Kind("slots", _slot, {"anyOf": [_SLOT_RANGE.schema, _SLOT_NUMBER.schema]})
+)
+ORDINALS: Final = one_or_list(
+    "counts",
+    whole("match number", "a match number (a whole number from 1)", 1),
+    lambda numbers: tuple(sorted(set(numbers))),
+)
+ARGUMENTS: Final = record(
+    "arguments",
+    "{has: NX} or {contains: DONE}",
+    {
+        "has": Kind("token", _GLOB.parse, _GLOB.schema),
+        "contains": Kind("text", _GLOB.parse, _GLOB.schema),
+    },
+    ArgumentTest,
+)
+_CLIENT_RECORD: Final = record(
+    "clients",
+    "a glob on the name, or {address: 10.0.0.*}",
+    {"name": WORD, "address": _GLOB},
+    ClientTest,
+)
+CLIENTS: Final = Kind(
+    "clients",
+    lambda value: (
+        _CLIENT_RECORD.parse(value) if isinstance(value, dict) else ClientTest(WORD.parse(value))
+    ),
+    {"anyOf": [WORD.schema, _CLIENT_RECORD.schema]},
+)
+REPLY: Final = record(
+    "reply",
+    "{error: WRONGTYPE}, {type: array} or {larger_than: 64KiB}",
+    {
+        "error": Kind("text", _GLOB.parse, _GLOB.schema),
+        "type": choice("type", *REPLY_TYPES),
+        "larger_than": SIZE,
+    },
+    ReplyTest,
+)
+COMMAND_LIST: Final = Kind(
+    "list of commands",
+    _command_list,
+    {
+        "type": "array",
+        "minItems": 1,
+        "items": {"type": "array", "minItems": 1, "items": WORD.schema},
+    },
+)
