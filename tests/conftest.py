@@ -1,0 +1,101 @@
+"""Fixtures that every test may ask for.
+
+Takes nothing; gives running servers, and turns skips into failures where everything must be there.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests import servers
+
+# --- servers: `server` (see the marker), `any_server`, and one fixture for each kind -------------
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "servers(*names): what `server` runs on, of tests/servers.py NAMES; default all"
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that asks for `server` on each server its marker names."""
+    if "server" in metafunc.fixturenames:
+        marker = metafunc.definition.get_closest_marker("servers")
+        metafunc.parametrize("server", marker.args if marker else servers.NAMES, indirect=True)
+
+
+@pytest.fixture(scope="session")
+def serve() -> Iterator[Callable[[str], servers.Server]]:
+    """Give a function that lends this session's server of a name, as if just started."""
+    running: dict[str, servers.Server] = {}
+
+    def lend(name: str) -> servers.Server:
+        reason = servers.available(name)
+        if reason is not None:
+            pytest.skip(reason)
+        if name not in running or running[name].process.poll() is not None:
+            running[name] = servers.start(name)
+        else:
+            running[name].reset()
+        return running[name]
+
+    yield lend
+    for server in running.values():
+        server.stop()
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest, serve) -> servers.Server:
+    """Give each server that the marker `servers` names, in turn."""
+    return serve(request.param)
+
+
+@pytest.fixture(params=servers.NAMES)
+def any_server(request: pytest.FixtureRequest, serve) -> servers.Server:
+    """Give each kind of server in turn."""
+    return serve(request.param)
+
+
+@pytest.fixture
+def redis62(serve) -> servers.Server:
+    return serve("redis62")
+
+
+@pytest.fixture
+def redis70(serve) -> servers.Server:
+    return serve("redis70")
+
+
+@pytest.fixture
+def redis82(serve) -> servers.Server:
+    return serve("redis82")
+
+
+@pytest.fixture
+def valkey9(serve) -> servers.Server:
+    return serve("valkey9")
+
+
+# --- skips: on a machine that was set up for everything, a skip is a failure ----------------------
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item):
+    return _no_skip((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector):
+    return _no_skip((yield))
+
+
+def _no_skip(report):
+    """With CHAOSPROXY_NO_SKIP=1 make a skip the failure it hides; expected failures stay."""
+    wanted = os.environ.get("CHAOSPROXY_NO_SKIP") == "1"
+    if wanted and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[-1] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"skipped where nothing may be: {reason}"
+    return report

