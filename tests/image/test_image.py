@@ -1,0 +1,135 @@
+"""The container image is built, looked at, and run as its own user in front of a real server.
+
+Takes CHAOSPROXY_BASE_IMAGE, the base to build on where the Dockerfile's own cannot be pulled; gives
+proof that the image does the main job and carries nothing that it does not need.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from socket import AF_INET, SOCK_STREAM, socket
+
+import pytest
+import redis
+
+from tests.image import buildah
+from tests.image.buildah import Image
+
+pytestmark = [pytest.mark.image, pytest.mark.timeout(600), pytest.mark.xdist_group("image")]
+
+MIB = 1024 * 1024
+EVERYWHERE, LOOPBACK = "00000000", "0100007F"
+
+
+@pytest.fixture(scope="module")
+def image() -> Iterator[Image]:
+    reason = buildah.unavailable()
+    if reason is not None:
+        pytest.skip(reason)
+    with buildah.build(os.environ.get("CHAOSPROXY_BASE_IMAGE")) as built:
+        yield built
+
+
+def free_port() -> int:
+    with socket(AF_INET, SOCK_STREAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def listens_on(pid: int, port: int) -> set[str]:
+    """Which IPv4 addresses (hexadecimal, as the kernel lists them) accept connections at `port`."""
+    found = set()
+    for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]:
+        _, local, _, state, *_ = line.split()
+        address, number = local.split(":")
+        if state == "0A" and int(number, 16) == port:
+            found.add(address)
+    return found
+
+
+def test_what_it_is_started_with(image):
+    """Not root and visibly so, the proxy as its entry, and a health check that needs no shell."""
+    config = image.config
+    user, _, group = config["User"].partition(":")
+    assert int(user) > 0
+    assert int(group) > 0
+    assert (config["Entrypoint"], config["Cmd"]) == (["chaosproxy"], ["run"])
+    assert config["Healthcheck"]["Test"] == ["CMD", "python", "-m", "chaosproxy.healthcheck"]
+    assert "CHAOSPROXY_LISTEN=0.0.0.0:6380" in config["Env"]
+    assert set(config["ExposedPorts"]) == {"6380/tcp", "9380/tcp"}
+
+
+def test_small(image):
+    """All that is laid on the base is one layer of at most 32 MiB: half of it is uvloop."""
+    base = os.environ.get("CHAOSPROXY_BASE_IMAGE")
+    layers = image.layers
+    if base:
+        assert len(layers) == len(Image(base).layers) + 1
+    assert layers[-1] <= 32 * MIB
+
+
+def test_nothing_but_the_proxy(image):
+    """No installer, no test, nothing that its user could change; but the shipped profiles."""
+    with image.container() as container:
+        home = container.root / "opt/chaosproxy"
+        files = list(home.rglob("*"))
+        names = {path.name for path in files}
+        assert not names & {"pip", "setuptools", "wheel", "hatchling", "tests"}
+        assert "lost-ack.yaml" in names
+        assert [
+            path for path in files if not path.is_symlink() and path.stat().st_mode & 0o022
+        ] == []
+        assert {path.lstat().st_uid for path in files} == {0}
+
+
+def test_as_its_own_user(image):
+    """A command in the container runs as the user that the image names."""
+    with image.container() as container:
+        done = container.run("python", "-c", "import os; print(os.getuid(), os.getgid())")
+        assert done.stdout.strip().replace(" ", ":") == image.config["User"]
+
+
+@pytest.mark.parametrize("upstream", ["server", "embedded"])
+def test_main_job(image, upstream, redis70):
+    """Through the container a lost acknowledgement is stored twice, and its health check sees it.
+
+    Stopped as an orchestrator stops it, it ends with status 0, and the health check says so.
+    """
+    control = f":{free_port()}"
+    with image.container() as container:
+        ready = container.start(
+            CHAOSPROXY_UPSTREAM=redis70.url if upstream == "server" else upstream,
+            CHAOSPROXY_LISTEN="0.0.0.0:0",
+            CHAOSPROXY_CONTROL=control,
+            CHAOSPROXY_PROFILE="lost-ack",
+        )
+        port = int(ready["listen"].rpartition(":")[2])
+        assert listens_on(ready["pid"], port) == {EVERYWHERE}
+        with redis.Redis(host="127.0.0.1", port=port, decode_responses=True) as client:
+            assert client.rpush("chat:1", "Hello") == 2
+            assert client.lrange("chat:1", 0, -1) == ["Hello", "Hello"]
+        kind, *check = image.config["Healthcheck"]["Test"]
+        assert kind == "CMD"
+        alive = container.run(*check, CHAOSPROXY_CONTROL=control)
+        assert (alive.returncode, alive.stderr) == (0, "")
+        assert container.stop() == 0
+        dead = container.run(*check, CHAOSPROXY_CONTROL=control)
+        assert dead.returncode == 1
+        assert "refused" in dead.stderr
+
+
+@pytest.mark.parametrize(
+    ("token", "address"), [({}, LOOPBACK), ({"CHAOSPROXY_CONTROL_TOKEN": "secret"}, EVERYWHERE)]
+)
+def test_control_opens_up_with_a_token(image, redis70, token, address):
+    """As the image sets it, control is for the container alone; a token opens it to the network."""
+    port = free_port()
+    assert "CHAOSPROXY_CONTROL=:9380" in image.config["Env"]
+    with image.container() as container:
+        ready = container.start(
+            CHAOSPROXY_UPSTREAM=redis70.url,
+            CHAOSPROXY_LISTEN="127.0.0.1:0",
+            CHAOSPROXY_CONTROL=f":{port}",
+            **token,
+        )
+        assert listens_on(ready["pid"], port) == {address}
