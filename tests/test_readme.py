@@ -1,0 +1,147 @@
+"""README.md holds: its commands run, its six lines show what they say, what it names is there.
+
+Takes README.md; gives proof that a reader who follows it sees what it promises.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text()
+CHAOSPROXY = (sys.executable, "-c", "from chaosproxy.cli import main; main()")
+
+
+def blocks(language: str) -> list[str]:
+    """Give the fenced blocks in that language, in order."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def marked(name: str) -> str:
+    """Give the commands between the comments that mark a section for scripts."""
+    pattern = rf"<!-- {name}:begin -->\n```sh\n(.*?)```\n<!-- {name}:end -->"
+    (found,) = re.findall(pattern, README, re.DOTALL)
+    return found
+
+
+@contextmanager
+def running(command: list[str], ready_file: Path, timeout: float) -> Iterator[int]:
+    """Give the port of the proxy that the command starts; it ends with Ctrl-C, and well."""
+    settings = {"CHAOSPROXY_LISTEN": "127.0.0.1:0", "CHAOSPROXY_CONTROL": "127.0.0.1:0"}
+    process = subprocess.Popen(
+        command,
+        env=os.environ | settings,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        due = time.monotonic() + timeout
+        while not ready_file.exists():
+            assert process.poll() is None, process.communicate()[0]
+            assert time.monotonic() < due, "it is not ready"
+            time.sleep(0.05)
+        ready = json.loads(ready_file.read_text())
+        yield int(ready["listen"].rpartition(":")[2])
+        os.kill(ready["pid"], signal.SIGINT)
+        output, _ = process.communicate(timeout=20)
+        assert process.returncode == 0, output
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+def six_lines(port: int, python: Path | str) -> subprocess.CompletedProcess[str]:
+    """Run README's Python against this port."""
+    (code,) = blocks("python")
+    assert code.count("port=6380") == 1
+    code = code.replace("port=6380", f"port={port}")
+    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
+
+
+def promised() -> str:
+    """Give what README's Python says it prints."""
+    (line,) = re.findall(r"^print\(.*\)  # (.*)$", blocks("python")[0], re.MULTILINE)
+    return line
+
+
+def test_something_to_run_at_once():
+    """The first line that a reader can run stands within the first 45 lines."""
+    assert README[: README.index("```sh\n")].count("\n") + 2 <= 45
+
+
+def test_two_commands():
+    """The main job and the tests are one command each, and both start from nothing but Python."""
+    for section in ("demo", "tests"):
+        assert marked(section).count("\n") == 1
+        assert marked(section).startswith("python3 -m venv .venv && .venv/bin/pip install ")
+
+
+def test_the_duplicate(tmp_path):
+    """README's six lines of redis-py print the message twice, and raise nothing."""
+    _, _, run = marked("demo").strip().rpartition(".venv/bin/chaosproxy ")
+    ready_file = tmp_path / "proxy.json"
+    command = [*CHAOSPROXY, *run.split(), "--ready-file", str(ready_file)]
+    with running(command, ready_file, 30) as port:
+        done = six_lines(port, sys.executable)
+    assert (done.stdout.strip(), done.stderr) == (promised(), "")
+
+
+@pytest.mark.install
+@pytest.mark.timeout(600)
+def test_the_first_command_from_nothing(tmp_path):
+    """README's first command, in a copy of the repository and a fresh environment, is all it takes."""
+    copy = tmp_path / "chaosproxy"
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+    ready_file = tmp_path / "proxy.json"
+    script = f"cd '{copy}' && {marked('demo').strip()} --ready-file '{ready_file}'"
+    with running(["bash", "-c", script], ready_file, 500) as port:
+        done = six_lines(port, copy / ".venv/bin/python")
+    assert (done.stdout.strip(), done.stderr) == (promised(), "")
+
+
+@pytest.mark.parametrize("file", ["README.md", "CHANGELOG.md", ".github/CONTRIBUTING.md"])
+def test_links(file):
+    """What a page links to inside the repository is there."""
+    targets = re.findall(r"\]\(([^)#]+)[^)]*\)", (ROOT / file).read_text())
+    inside = [target for target in targets if "://" not in target]
+    assert [target for target in inside if not (ROOT / file).parent.joinpath(target).exists()] == []
+
+
+def test_profiles():
+    """Every profile that README names is shipped, and the one it writes out has no problem."""
+    for name in set(re.findall(r"--profile ([a-z-]+)", README)):
+        assert (ROOT / "profiles" / f"{name}.yaml").is_file(), name
+    for text in blocks("yaml"):
+        done = subprocess.run(
+            [*CHAOSPROXY, "check", "/dev/stdin"],
+            input=text,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_options():
+    """Every option that README names is in `run --help`."""
+    helped = subprocess.run(
+        [*CHAOSPROXY, "run", "--help"], capture_output=True, text=True, check=True
+    )
+    known = set(re.findall(r"(?<![\w-])--[a-z-]+", helped.stdout))
+    said = set(re.findall(r"`(--[a-z-]+)", README))
+    for line in re.findall(r"chaosproxy run (.*)", README):
+        said |= set(re.findall(r"--[a-z-]+", line))
+    assert len(said) > 5
+    assert said - known - {"--help"} == set()
