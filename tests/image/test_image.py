@@ -15,7 +15,7 @@ import redis
 from tests.image import buildah
 from tests.image.buildah import Image
 
-pytestmark = [pytest.mark.image, pytest.mark.timeout(600), pytest.mark.xdist_group("image")]
+pytestmark = [pytest.mark.image, pytest.mark.timeout(600)]
 
 MIB = 1024 * 1024
 EVERYWHERE, LOOPBACK = "00000000", "0100007F"
