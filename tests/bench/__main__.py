@@ -1,0 +1,166 @@
+"""The command line of the speed measurements: `python -m tests.bench`.
+
+Takes options, gives bench.md, bench.svg and bench.json in a folder.
+"""
+
+import argparse
+import json
+import os
+import platform
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from tests.bench import peers, plot, report
+from tests.bench.known import NAMES
+from tests.bench.peers import Missing, Peer
+from tests.bench.record import Record
+from tests.bench.run import SCENARIOS, Bench, Size
+from tests.bench.target import verdicts
+
+MEBI = 1 << 20
+# Beside the two descriptors a connection needs: what a program has open anyway.
+SPARE_FILES = 200
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench",
+        description="Measures proxies in front of one redis-server, in turn with direct runs. "
+        "Figures are medians over the rounds; only the ratios mean something elsewhere.",
+    )
+    parser.add_argument("--rounds", type=int, help="how often (default: 5, with --quick 1)")
+    parser.add_argument(
+        "--seconds", type=float, help="length of one load (default: 2, with --quick 0.3)"
+    )
+    parser.add_argument(
+        "--peers",
+        default="",
+        metavar="NAME,NAME",
+        help=f"only these (default: all), of {', '.join(NAMES)}",
+    )
+    parser.add_argument(
+        "--peer",
+        action="append",
+        default=[],
+        metavar="NAME=PATH",
+        help="where a peer's program is; or one more peer: NAME='COMMAND with {listen} and "
+        "{upstream} for the ports'",
+    )
+    parser.add_argument(
+        "--scenarios",
+        default=",".join(SCENARIOS),
+        metavar="NAME,NAME",
+        help=f"only these (default: {','.join(SCENARIOS)})",
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="small sizes, to see that all works; the figures are rough",
+    )
+    parser.add_argument("--strict", action="store_true", help="exit 1 when a target is missed")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("build/bench"),
+        metavar="DIR",
+        help="where bench.md, bench.svg and bench.json go (default: %(default)s)",
+    )
+    return parser
+
+
+def _size(args: argparse.Namespace, files: int) -> Size:
+    """What the options ask for, as far as the limit on open files lets it be."""
+    return Size(
+        rounds=args.rounds or (1 if args.quick else 5),
+        seconds=args.seconds or (0.3 if args.quick else 2.0),
+        trips=2000 if args.quick else 20_000,
+        huge=(64 if args.quick else 512) * MEBI,
+        connections=min(5000 if args.quick else 10_000, (files - SPARE_FILES) // 2),
+    )
+
+
+def _about(size: Size, redis_server: str, files: int) -> str:
+    load = os.getloadavg()[0]
+    server = peers.first_line([redis_server, "--version"])[1].split(" sha=")[0]
+    rounds = f"{size.rounds} round{'s' if size.rounds > 1 else ''} of {size.seconds:g} s a load"
+    return (
+        f"Medians over {rounds}, ratios taken within a round, "
+        f"{os.cpu_count()} cores shared by the load, the proxy and the server "
+        f"({server}; {platform.system()} {platform.release()}, Python "
+        f"{platform.python_version()}, load average {load:.1f} before, "
+        f"at most {files:,} open files in a process)."
+    )
+
+
+def _write(out: Path, record: Record, about: str, huge: int) -> str:
+    out.mkdir(parents=True, exist_ok=True)
+    text = report.report(record, about, huge)
+    (out / "bench.md").write_text(text)
+    (out / "bench.svg").write_text(plot.plot(record))
+    raw = {
+        "about": about,
+        "peers": {peer.name: [peer.note, peer.version] for peer in record.peers},
+        "missing": [asdict(each) for each in record.missing],
+        "failures": [asdict(each) for each in record.failures],
+        "samples": [asdict(each) for each in record.samples],
+    }
+    (out / "bench.json").write_text(json.dumps(raw, indent=1) + "\n")
+    return text
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it; 0 done, 1 a target missed under --strict, 2 bad usage or no server."""
+    parser = _parser()
+    args = parser.parse_args(arguments)
+    scenarios = args.scenarios.split(",")
+    if unknown := [name for name in scenarios if name not in SCENARIOS]:
+        parser.error(f"no such scenario: {', '.join(unknown)}; known: {', '.join(SCENARIOS)}")
+    given = dict(item.partition("=")[::2] for item in args.peer)
+    try:
+        found = peers.choose([name for name in args.peers.split(",") if name], given)
+    except ValueError as error:
+        parser.error(str(error))
+    programs = [peers.find("redis-server"), peers.find("redis-benchmark")]
+    if programs[0] is None or programs[1] is None:
+        parser.error("redis-server and redis-benchmark are needed: Debian's redis has both")
+
+    # Thousands of connections need descriptors, here and in what is started from here.
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    # Both signals end the run in good order: what runs is stopped, what was measured is written.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+    size = _size(args, files)
+    about = _about(size, programs[0], files)
+    record = Record(
+        peers=[each for each in found if isinstance(each, Peer)],
+        missing=[each for each in found if isinstance(each, Missing)],
+    )
+    for each in record.missing:
+        print(f"missing: {each.name}: {each.reason}", file=sys.stderr)
+    folder = Path(tempfile.mkdtemp(prefix="chaosproxy-bench-"))
+    status = 0
+    try:
+        Bench(record, folder, size, programs[0], programs[1]).run(scenarios)
+    except KeyboardInterrupt:
+        print("interrupted: what was measured so far", file=sys.stderr)
+        status = 130
+    finally:
+        print(_write(args.out, record, about, size.huge))
+        if record.failures:
+            print(f"the peers' output is in {folder}", file=sys.stderr)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+    if args.strict and any(each.word == "FAIL" for each in verdicts(record)):
+        return status or 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
