@@ -5,6 +5,7 @@ Takes names and paths from the command line, gives a Peer or the reason why one 
 
 import importlib.util
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -67,6 +68,12 @@ def first_line(words: Sequence[str]) -> tuple[int, str]:
     return done.returncode, lines[-1 if done.returncode else 0].strip()
 
 
+def number(line: str) -> str:
+    """The version in what a program says of itself, or nothing."""
+    found = re.search(r"\d+\.\d+(\.\d+)*", line)
+    return found[0] if found else ""
+
+
 def resolve(known: Known, given: Mapping[str, str]) -> Peer | Missing:
     """A peer where its program is there, the reason where it is not.
 
@@ -81,7 +88,7 @@ def resolve(known: Known, given: Mapping[str, str]) -> Peer | Missing:
         return Missing(
             known.name, f"{what}: install {known.source}, or --peer {known.name}=/path/to/it"
         )
-    version = first_line([path, known.version])[1] if known.version else ""
+    version = number(first_line([path, known.version])[1]) if known.version else ""
     match known.name:
         case "nginx" if not config.NGINX_STREAM_MODULE.exists():
             return Missing(known.name, "no stream module: install Debian's libnginx-mod-stream")
@@ -89,9 +96,10 @@ def resolve(known: Known, given: Mapping[str, str]) -> Peer | Missing:
             return Missing(known.name, "no uvloop: pip install uvloop")
         case name if name.startswith("chaos-"):
             hello = [path, "-c", "from chaosproxy.cli import main; main()", "--version"]
-            status, version = first_line(hello)
+            status, line = first_line(hello)
             if status:
-                return Missing(known.name, f"chaosproxy does not run: {version}")
+                return Missing(known.name, f"chaosproxy does not run: {line}")
+            version = number(line)
         case _:
             pass
     return Peer(known.name, known.note, lambda at: known.words(path, at), version)

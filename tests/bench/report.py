@@ -179,7 +179,9 @@ def report(record: Record, about: str, huge: int) -> str:
         if others
         else ""
     )
-    peers = "\n".join(f"- {each.name}: {each.note}. {each.version}" for each in record.peers)
+    peers = "\n".join(
+        f"- {each.name} {each.version}".rstrip() + f": {each.note}" for each in record.peers
+    )
     sections = {
         "In short": summary(record),
         "Targets": targets(verdicts(record)),

@@ -62,7 +62,7 @@ def test_rate_from_redis_benchmark() -> None:
     """The wanted command's line counts; without one the run is a failure that says what came."""
     text = '"test","rps","avg_latency_ms"\n"SET","65359.48","0.3"\n'
     assert load.parse_rate(text, "SET") == 65359.48
-    with pytest.raises(load.LoadError, match="rps.*65359"):
+    with pytest.raises(load.LoadError, match=r"rps.*65359"):
         load.parse_rate(text, "GET")
 
 
@@ -173,6 +173,13 @@ def test_every_known_peer_is_found_or_missing_with_its_reason() -> None:
     )
     assert isinstance(found["relay-asyncio"], Peer)
     assert len(NAMES) == len(set(NAMES)) == len(KNOWN)
+
+
+def test_a_version_is_the_number_only() -> None:
+    """Where a program stands on this machine is nobody's business."""
+    assert peers.number("/opt/envoy  version: 9e55/1.40.0/Clean/RELEASE") == "1.40.0"
+    assert peers.number("This is nutcracker-0.5.0") == "0.5.0"
+    assert peers.number("no idea") == ""
 
 
 def test_an_unknown_peer_is_refused() -> None:
