@@ -1,0 +1,170 @@
+"""What the faults did: every event numbered, kept in memory and written as a JSON line at once.
+
+Takes Fired effects; gives events in the shape of INTERFACE.md, and never a password.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import logging
+import os
+import secrets
+import time
+from collections import deque
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Condition
+from typing import Any, Final
+
+from chaosproxy.core.effect import Fired
+
+Event = dict[str, Any]
+
+#: So many events are kept in memory.
+KEPT: Final = 10_000
+_STDOUT: Final = 1
+_log = logging.getLogger("chaosproxy.journal")
+
+
+class Journal:
+    """The events of one run.
+
+    `now` is the monotonic time of the start. With `redact` keys appear as a hash under a secret of this run: equal keys
+    look equal, and nobody can find out which they are by trying. Reading is safe from any thread.
+    """
+
+    def __init__(self, now: float, *, redact: bool = False, kept: int = KEPT) -> None:
+        self._start = now
+        self._secret = secrets.token_bytes(32) if redact else None
+        self._events: deque[Event] = deque(maxlen=kept)
+        self._changed = Condition()
+        self._file: int | None = None
+        self._name = ""
+        self._rest = b""
+        self._lost = 0
+        #: The number of the last event, 0: none yet.
+        self.last = 0
+        #: Events that `events` no longer has, because there were too many or they were cleared.
+        self.dropped = 0
+
+    @property
+    def lost(self) -> int:
+        """How many events could not be written to the file."""
+        return self._lost
+
+    def open(self, path: str, header: Mapping[str, object]) -> None:
+        """Write events to this file too, over what it held, or to stdout (`-`); `header` is its first line.
+
+        Raises OSError if the file cannot be written to.
+        """
+        self._name = path
+        self._file = (
+            os.dup(_STDOUT)
+            if path == "-"
+            else os.open(Path(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        )
+        os.write(self._file, _line(header))
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def record(self, fired: Fired, now: float) -> Event:
+        """Write an event down and give it."""
+        event: Event = {
+            "n": self.last + 1,
+            "t": round(now - self._start, 6),
+            "at": datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds"),
+            "generation": fired.generation,
+            "connection": fired.connection,
+            "client": fired.client,
+            "db": fired.db,
+            "command": fired.command,
+            **self._keys(fired.keys),
+            "fault": fired.fault,
+            "type": fired.type,
+            "position": fired.position,
+            "match": fired.match,
+            "applied": fired.applied,
+            "told": fired.told,
+            "outcome": fired.outcome,
+        }
+        if fired.delay is not None:
+            event["delay"] = fired.delay
+        if fired.draw is not None:
+            event["draw"] = fired.draw
+        event["digest"] = self._hidden(fired.digest.encode()) if self._secret else fired.digest
+        if fired.detail:
+            event["detail"] = self._without_keys(fired.detail, fired.keys)
+        with self._changed:
+            self.last += 1
+            if len(self._events) == self._events.maxlen:
+                self.dropped += 1
+            self._events.append(event)
+            self._changed.notify_all()
+        self._write(_line(event))
+        return event
+
+    def events(self, after: int = 0, wait: float = 0.0) -> list[Event]:
+        """Give the kept events with a number above `after`, waiting so many seconds for the first of them."""
+        with self._changed:
+            if wait > 0:
+                self._changed.wait_for(lambda: self.last > after, wait)
+            return [event for event in self._events if event["n"] > after]
+
+    def clear(self) -> None:
+        """Forget the kept events; numbers go on, and the file stays as it is."""
+        with self._changed:
+            self.dropped += len(self._events)
+            self._events.clear()
+
+    def _keys(self, keys: tuple[bytes, ...]) -> Event:
+        if self._secret:
+            return {"keys": [self._hidden(key) for key in keys]}
+        try:
+            return {"keys": [key.decode() for key in keys]}
+        except UnicodeDecodeError:
+            # All of them, so that their order stays to be seen.
+            return {"keys_b64": [base64.b64encode(key).decode() for key in keys]}
+
+    def _without_keys(self, detail: str, keys: tuple[bytes, ...]) -> str:
+        if self._secret:
+            for key in sorted(filter(None, keys), key=len, reverse=True):
+                detail = detail.replace(key.decode("utf-8", "backslashreplace"), self._hidden(key))
+        return detail
+
+    def _hidden(self, value: bytes) -> str:
+        return hmac.new(self._secret or b"", value, hashlib.sha256).hexdigest()[:16]
+
+    def _write(self, line: bytes) -> None:
+        """Write a line, or count it as lost: a full disk stops nobody's traffic.
+
+        What a disk took only half of is completed first once there is room, so that no line is ever torn.
+        """
+        if self._file is None:
+            return
+        data = self._rest + line
+        try:
+            written = os.write(self._file, data)
+        except OSError as error:
+            self._lose(error.strerror or str(error))
+            return
+        if written < len(self._rest):
+            self._rest = self._rest[written:]
+            self._lose("no space")
+        else:
+            # The line has begun: it will be there.
+            self._rest = data[written:]
+
+    def _lose(self, why: str) -> None:
+        self._lost += 1
+        if self._lost == 1:
+            _log.error("events are being lost: %s: %s", self._name, why)
+
+
+def _line(value: Mapping[str, object]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(", ", ": ")).encode() + b"\n"

@@ -1,0 +1,175 @@
+"""Events: their shape, their file, what is never in them, and that a full disk stops nothing."""
+
+import base64
+import errno
+import json
+import logging
+import os
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+
+from chaosproxy.core.effect import Fired
+from chaosproxy.journal import Journal
+
+FIRED = Fired(
+    fault="lost-ack",
+    type="disconnect",
+    position="after_apply",
+    command="RPUSH",
+    keys=(b"chat:1", "chât".encode()),
+    db=3,
+    client="worker",
+    connection=7,
+    match=2,
+    applied="yes",
+    told="reset",
+    outcome="unknown",
+    generation=2,
+    digest="00112233445566aa",
+    delay=0.25,
+    draw=0.125,
+    detail="chat:1 and more",
+)
+HEADER = {"chaosproxy": "1", "seed": 7, "profile": "lost-ack", "profile_sha256": "ab"}
+
+
+def test_shape():
+    """An event has INTERFACE.md's fields, in its order, and nothing else."""
+    event = Journal(100.0).record(FIRED, now=101.5)
+    assert event.pop("at").startswith("20")
+    assert list(event.items()) == [
+        ("n", 1),
+        ("t", 1.5),
+        ("generation", 2),
+        ("connection", 7),
+        ("client", "worker"),
+        ("db", 3),
+        ("command", "RPUSH"),
+        ("keys", ["chat:1", "chât"]),
+        ("fault", "lost-ack"),
+        ("type", "disconnect"),
+        ("position", "after_apply"),
+        ("match", 2),
+        ("applied", "yes"),
+        ("told", "reset"),
+        ("outcome", "unknown"),
+        ("delay", 0.25),
+        ("draw", 0.125),
+        ("digest", "00112233445566aa"),
+        ("detail", "chat:1 and more"),
+    ]
+
+
+def test_what_is_not_there_is_left_out():
+    """No delay, no chance, no detail: no such field."""
+    event = Journal(0).record(replace(FIRED, delay=None, draw=None, detail=""), 0)
+    assert not {"delay", "draw", "detail", "keys_b64"} & event.keys()
+
+
+def test_keys_that_are_no_text():
+    """Keys that are not UTF-8 come as base64, all of them, in order."""
+    event = Journal(0).record(replace(FIRED, keys=(b"a", b"\xff\x00")), 0)
+    assert "keys" not in event
+    assert [base64.b64decode(key) for key in event["keys_b64"]] == [b"a", b"\xff\x00"]
+
+
+def test_redacted():
+    """With `redact` no key is left anywhere, equal keys look equal, and two runs have nothing in common."""
+    journal = Journal(0, redact=True)
+    one, two = journal.record(FIRED, 0), journal.record(FIRED, 0)
+    assert one["keys"] == two["keys"]
+    assert len(set(one["keys"])) == 2
+    assert "chat" not in json.dumps(one)
+    assert one["digest"] != FIRED.digest
+    assert Journal(0, redact=True).record(FIRED, 0)["keys"] != one["keys"]
+
+
+def test_file(tmp_path):
+    """The file has the header and then each event, as soon as it happens, over what it held before."""
+    path = tmp_path / "events.jsonl"
+    path.write_text("old")
+    journal = Journal(0)
+    journal.open(str(path), HEADER)
+    assert json.loads(path.read_text()) == HEADER
+    events = [journal.record(FIRED, 0), journal.record(FIRED, 0)]
+    assert [json.loads(line) for line in path.read_text().splitlines()] == [HEADER, *events]
+    assert "chât" in path.read_text()
+    journal.close()
+
+
+def test_stdout(capfd):
+    """`-` is stdout."""
+    journal = Journal(0)
+    journal.open("-", HEADER)
+    event = journal.record(FIRED, 0)
+    journal.close()
+    assert [json.loads(line) for line in capfd.readouterr().out.splitlines()] == [HEADER, event]
+
+
+def test_file_that_cannot_be_opened(tmp_path):
+    """Where no file can be, opening it says so."""
+    with pytest.raises(FileNotFoundError):
+        Journal(0).open(str(tmp_path / "no" / "events.jsonl"), HEADER)
+
+
+def test_full_disk(tmp_path, monkeypatch, caplog):
+    """A disk that is full loses events, counts them, says so once; a line it took half of is completed."""
+    path = tmp_path / "events.jsonl"
+    journal = Journal(0)
+    journal.open(str(path), HEADER)
+    journal.record(FIRED, 0)
+    write, room = os.write, 40
+
+    def small(file, data):
+        nonlocal room
+        if room == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written = write(file, data[:room])
+        room -= written
+        return written
+
+    monkeypatch.setattr(os, "write", small)
+    with caplog.at_level(logging.ERROR):
+        for _ in range(3):
+            journal.record(FIRED, 0)
+    monkeypatch.undo()
+    journal.record(FIRED, 0)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["n"] for line in lines[1:]] == [1, 2, 5]
+    assert journal.lost == 2
+    assert [event["n"] for event in journal.events()] == [1, 2, 3, 4, 5]
+    assert [record.message for record in caplog.records] == [
+        f"events are being lost: {path}: No space left on device"
+    ]
+    journal.close()
+
+
+def test_memory_is_bounded():
+    """Only the newest events are kept; how many are gone is told, and numbers go on."""
+    journal = Journal(0, kept=3)
+    for _ in range(5):
+        journal.record(FIRED, 0)
+    assert [event["n"] for event in journal.events()] == [3, 4, 5]
+    assert [event["n"] for event in journal.events(after=4)] == [5]
+    assert (journal.last, journal.dropped) == (5, 2)
+    journal.clear()
+    assert (journal.events(), journal.dropped) == ([], 5)
+    assert journal.record(FIRED, 0)["n"] == 6
+
+
+def test_waiting_for_an_event():
+    """Whoever waits gets the event when it happens, and nothing when none does."""
+    journal = Journal(0)
+    began = time.monotonic()
+    assert journal.events(wait=0.05) == []
+    assert time.monotonic() - began >= 0.05
+    found = []
+    waiter = threading.Thread(target=lambda: found.extend(journal.events(after=1, wait=10)))
+    waiter.start()
+    journal.record(FIRED, 0)
+    journal.record(FIRED, 0)
+    waiter.join(10)
+    assert [event["n"] for event in found] == [2]
