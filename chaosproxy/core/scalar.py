@@ -195,6 +195,9 @@ def word(value: object) -> bytes:
         return str(value).encode()
     if value is None or isinstance(value, bool | float):
         raise Invalid(f"expected text, got {shown(value)}: put it in quotes")
+    if isinstance(value, dict) and list(value.values()) == [None]:
+        # {key} is a mapping to YAML.
+        raise Invalid(f'expected text, got a mapping: put it in quotes, "{{{next(iter(value))}}}"')
     raise expected("text", value)
 
 

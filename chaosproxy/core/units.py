@@ -104,7 +104,7 @@ class ReplyTest:
 #: The types of a reply, in the protocol specification's words; `error` is both of its errors.
 REPLY_TYPES: Final = (
     "simple", "error", "integer", "bulk", "array", "null", "boolean", "double", "big_number",
-    "verbatim", "map", "set", "push",
+    "verbatim", "map", "set",
 )  # fmt: skip
 
 
@@ -127,7 +127,7 @@ def record(
         for key, part in value.items():
             if key not in fields:
                 raise Invalid(
-                    f"unknown field '{key}' in {name}, expected {what}",
+                    f"unknown field '{key}', expected {what}",
                     (key,),
                     suggestion=closest(key, fields),
                     at_key=True,
@@ -138,7 +138,7 @@ def record(
                 raise wrong.under(key) from None
         for key in required:
             if key not in parsed:
-                raise Invalid(f"'{key}' is missing in {name}, expected {what}")
+                raise Invalid(f"'{key}' is missing, expected {what}")
         return make(**parsed)
 
     return Kind(

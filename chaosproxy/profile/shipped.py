@@ -1,0 +1,70 @@
+"""Where profiles are found: those that ship, by name, and files, by path.
+
+Takes what `--profile` was given; gives `Source`s, or raises `ProfileError`.
+"""
+
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+
+from chaosproxy.core.scalar import closest
+from chaosproxy.profile.load import Source
+from chaosproxy.profile.problems import ProfileError, Text
+from chaosproxy.profile.yaml_nodes import MAX_BYTES
+
+_SUFFIXES = (".yaml", ".yml")
+
+
+def names() -> list[str]:
+    """The shipped profiles' names, sorted."""
+    return sorted(
+        entry.name.removesuffix(".yaml")
+        for entry in _folder().iterdir()
+        if entry.name.endswith(".yaml")
+    )
+
+
+def shipped(name: str) -> Source:
+    """The shipped profile of that name. Raises `ProfileError` if there is none."""
+    known = names()
+    if name not in known:
+        near = closest(name, known)
+        listed = "" if near else f", expected a file's path or one of {', '.join(known)}"
+        raise _error(name, f"no shipped profile is called '{name}'{listed}", near)
+    return Source(name, (_folder() / f"{name}.yaml").read_bytes(), f"{name}.yaml")
+
+
+def find(given: str) -> Source:
+    """What `--profile` means: what looks like a path is one, else a shipped name, else a file after all.
+
+    Reads no more of a file than a profile may have. Raises `ProfileError` if there is neither.
+    """
+    is_path = "/" in given or given.endswith(_SUFFIXES)
+    if not is_path and (given in names() or not Path(given).is_file()):
+        return shipped(given)
+    path = Path(given)
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as wrong:
+        # ValueError: a null byte in the path.
+        reason = wrong.strerror if isinstance(wrong, OSError) else str(wrong)
+        near = closest(path.stem, names()) if path.parent == Path() else ""
+        raise _error(given, f"cannot be read: {reason}", near) from None
+    return Source(path.name.removesuffix(path.suffix), raw, given)
+
+
+@cache
+def _folder() -> Traversable:
+    """In a wheel inside the package; in a checkout, where people read them, beside it."""
+    package = resources.files("chaosproxy")
+    inside = package / "profiles"
+    if inside.is_dir():
+        return inside
+    return Path(str(package)).parent / "profiles"
+
+
+def _error(given: str, message: str, suggestion: str) -> ProfileError:
+    place = Text(given, "", numbered=False).place(1, 1)
+    return ProfileError([place.problem(message, suggestion)])
