@@ -1,0 +1,53 @@
+"""The command line: one small file a command, the only place that knows click.
+
+Takes `sys.argv`; gives an exit status: 0 ok, 1 failed, 2 bad usage or bad profile, 3 a required fault never fired.
+
+A command `NAME` is a file `NAME.py` here with a click command called `command`, and a line in `COMMANDS`. It is
+imported when it is used and no sooner: `--help` must not wait for what one command needs.
+"""
+
+from importlib import import_module
+
+import click
+
+from chaosproxy import __version__
+
+#: Name and short help of every command, in the order of `--help`; a test compares the help with the command's own.
+COMMANDS = {
+    "run": "Run the proxy.",
+    "check": "Check profiles and name all their problems.",
+    "profiles": "List the profiles that ship, or show one.",
+    "faults": "Tell what each fault does and takes.",
+    "schema": "Print the JSON Schema of a profile.",
+}
+
+
+class _LazyGroup(click.Group):
+    """A group that imports a command's file when that command is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
+        if name not in COMMANDS:
+            return None
+        command = import_module(f"chaosproxy.cli.{name}").command
+        assert isinstance(command, click.Command)  # noqa: S101 - what every file here must have
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=_LazyGroup,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "show_default": True,
+        "max_content_width": 100,
+    },
+)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def main() -> None:
+    """Break Redis for one client, one command at a time, on purpose, and say so."""

@@ -237,19 +237,21 @@ def _command_list(value: object) -> tuple[tuple[bytes, ...], ...]:
 
 
 COMMANDS: Final = one_or_list(
-    "commands", Kind("command", _command, {"type": "string", "pattern": pattern(_COMMAND.pattern)})
+    "command or list of them",
+    Kind("command", _command, {"type": "string", "pattern": pattern(_COMMAND.pattern)}),
 )
-GLOBS: Final = one_or_list("globs", _GLOB)
+GLOBS: Final = one_or_list("glob or list of them", _GLOB)
 SLOTS: Final = one_or_list(
-    "slots", Kind("slots", _slot, {"anyOf": [_SLOT_RANGE.schema, _SLOT_NUMBER.schema]})
+    "slot, range or list of them",
+    Kind("slot", _slot, {"anyOf": [_SLOT_RANGE.schema, _SLOT_NUMBER.schema]}),
 )
 ORDINALS: Final = one_or_list(
-    "counts",
+    "match number or list of them",
     whole("match number", "a match number (a whole number from 1)", 1),
     lambda numbers: tuple(sorted(set(numbers))),
 )
 ARGUMENTS: Final = record(
-    "arguments",
+    "{has: token}, {contains: text}",
     "{has: NX} or {contains: DONE}",
     {
         "has": Kind("token", _GLOB.parse, _GLOB.schema),
@@ -258,20 +260,20 @@ ARGUMENTS: Final = record(
     ArgumentTest,
 )
 _CLIENT_RECORD: Final = record(
-    "clients",
+    "client",
     "a glob on the name, or {address: 10.0.0.*}",
     {"name": WORD, "address": _GLOB},
     ClientTest,
 )
 CLIENTS: Final = Kind(
-    "clients",
+    "glob, {address: glob}",
     lambda value: (
         _CLIENT_RECORD.parse(value) if isinstance(value, dict) else ClientTest(WORD.parse(value))
     ),
     {"anyOf": [WORD.schema, _CLIENT_RECORD.schema]},
 )
 REPLY: Final = record(
-    "reply",
+    "{error: prefix}, {type: word}, {larger_than: size}",
     "{error: WRONGTYPE}, {type: array} or {larger_than: 64KiB}",
     {
         "error": Kind("text", _GLOB.parse, _GLOB.schema),

@@ -17,6 +17,15 @@ problems at once.
 import chaosproxy.faults  # noqa: F401 - importing it registers them
 from chaosproxy.profile.load import Source, load
 from chaosproxy.profile.problems import Problem, ProfileError
-from chaosproxy.profile.shipped import find, names, shipped
+from chaosproxy.profile.shipped import find, first_line, names, shipped
 
-__all__ = ["Problem", "ProfileError", "Source", "find", "load", "names", "shipped"]
+__all__ = [
+    "Problem",
+    "ProfileError",
+    "Source",
+    "find",
+    "first_line",
+    "load",
+    "names",
+    "shipped",
+]

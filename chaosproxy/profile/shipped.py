@@ -35,6 +35,11 @@ def shipped(name: str) -> Source:
     return Source(name, (_folder() / f"{name}.yaml").read_bytes(), f"{name}.yaml")
 
 
+def first_line(name: str) -> str:
+    """What a shipped profile says first of itself: the first line of its opening comment."""
+    return shipped(name).raw.decode().partition("\n")[0].lstrip("# ")
+
+
 def find(given: str) -> Source:
     """What `--profile` means: what looks like a path is one, else a shipped name, else a file after all.
 
