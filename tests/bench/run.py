@@ -6,13 +6,12 @@ Takes peers, scenario names and sizes, gives a record; what it starts it stops.
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench import load, probe
-from tests.bench.known import Place
+from tests.bench.fleet import Fleet
 from tests.bench.load import COMMANDS, LOADS, Load, LoadError
 from tests.bench.peers import Peer
 from tests.bench.probe import ProbeError
@@ -78,75 +77,46 @@ class Bench:
             lambda port: [self.redis_server, "--port", str(port), *options],
             self.folder / "redis.log",
         )
+        fleet = Fleet(self.folder, port)
         try:
             for number in range(1, self.size.rounds + 1):
-                # Another peer goes first in each round.
-                turn = (number - 1) % max(1, len(self.record.peers))
-                order = [*self.record.peers[turn:], *self.record.peers[:turn]]
-                with self._running(port) as running:
-                    for scenario in scenarios:
-                        if number > 1 and scenario in ONCE:
-                            continue
-                        began = time.monotonic()
-                        self._scenario(number, scenario, order, running, redis, port)
-                        spent = time.monotonic() - began
-                        self.say(f"round {number}/{self.size.rounds} {scenario}: {spent:.0f} s")
+                for scenario in scenarios:
+                    if number > 1 and scenario in ONCE:
+                        continue
+                    began = time.monotonic()
+                    self._scenario(number, scenario, fleet, redis)
+                    spent = time.monotonic() - began
+                    self.say(f"round {number}/{self.size.rounds} {scenario}: {spent:.0f} s")
+                fleet.stop_all()
         finally:
+            fleet.stop_all()
             redis.stop()
 
-    def _start(self, peer: Peer, upstream: int) -> tuple[Program, int]:
-        folder = self.folder / peer.name
-        folder.mkdir(exist_ok=True)
-        return start(lambda port: peer.words(Place(folder, port, upstream)), folder / "output.log")
-
-    @contextmanager
-    def _running(self, upstream: int) -> Iterator[Callable[[Peer], tuple[Program, int]]]:
-        """Peers that are started when first asked for and stopped at the end of the round."""
-        running: dict[str, tuple[Program, int]] = {}
-
-        def get(peer: Peer) -> tuple[Program, int]:
-            if peer.name in running and not running[peer.name][0].alive():
-                running.pop(peer.name)[0].stop()
-            if peer.name not in running:
-                running[peer.name] = self._start(peer, upstream)
-                probe.verify(running[peer.name][1])
-            return running[peer.name]
-
-        try:
-            yield get
-        finally:
-            for program, _ in running.values():
-                program.stop()
-
-    def _scenario(
-        self,
-        number: int,
-        scenario: str,
-        order: Sequence[Peer],
-        running: Callable[[Peer], tuple[Program, int]],
-        redis: Program,
-        upstream: int,
-    ) -> None:
+    def _scenario(self, number: int, scenario: str, fleet: Fleet, redis: Program) -> None:
         found = next((each for each in LOADS if each.name == scenario), None)
-        for turn, peer in enumerate(order):
+        # Another peer goes first in each round.
+        first = (number - 1) % max(1, len(self.record.peers))
+        for turn, peer in enumerate([*self.record.peers[first:], *self.record.peers[:first]]):
             failed = {each.peer for each in self.record.failures if each.scenario == scenario}
             if peer.name in failed:
                 continue
             if found is not None and turn % DIRECT_EVERY == 0:
-                self._load(number, found, DIRECT, None, redis, upstream)
+                self._load(number, found, DIRECT, None, redis, fleet.upstream)
             try:
                 if found is not None:
-                    program, port = running(peer)
+                    program, port = fleet.get(peer)
                     self._load(number, found, peer.name, program, redis, port)
                 elif scenario == "latency":
-                    values = probe.latency(upstream, running(peer)[1], self.size.trips)
+                    port = fleet.get(peer)[1]
+                    values = probe.latency(fleet.upstream, port, self.size.trips)
                     self._add(number, peer.name, scenario, values)
                 else:
-                    self._add(number, peer.name, scenario, self._alone(scenario, peer, upstream))
+                    self._add(number, peer.name, scenario, self._alone(scenario, peer, fleet))
             except PROBLEMS as error:
                 reason = str(error) or type(error).__name__
                 self.record.failures.append(Failure(peer.name, scenario, reason))
                 self.say(f"{peer.name} failed in {scenario}: {reason}")
+                fleet.stop(peer.name)
 
     def _add(
         self, number: int, peer: str, scenario: str, values: dict[str, float], part: str = ""
@@ -168,36 +138,29 @@ class Bench:
             )
             self._add(number, name, what.name, values, command)
 
-    def _alone(self, scenario: str, peer: Peer, upstream: int) -> dict[str, float]:
-        """What is measured on a process of its own that has done nothing before."""
-        began = time.monotonic()
-        program, port = self._start(peer, upstream)
-        listens = time.monotonic() - began
+    def _alone(self, scenario: str, peer: Peer, fleet: Fleet) -> dict[str, float]:
+        """What is measured on a process that has done nothing before."""
+        program, port, listens = fleet.fresh(peer)
         try:
             match scenario:
                 case "memory":
                     return probe.idle(port, program, self.size.connections)
                 case "huge":
                     return probe.huge(port, program, self.size.huge)
+                case "startup" if peer.name == CALM:
+                    return {"listens": listens, "help": seconds_to_help(peer, fleet)}
                 case "startup":
-                    values = {"listens": listens}
-                    if peer.name == CALM:
-                        values["help"] = self._help(peer)
-                    return values
+                    return {"listens": listens}
                 case _:
                     raise ValueError(f"no such scenario: {scenario}")
         finally:
-            program.stop()
+            fleet.stop(peer.name)
 
-    def _help(self, peer: Peer) -> float:
-        """Seconds that `--help` takes."""
-        words = peer.words(Place(self.folder / peer.name, 0, 0))
-        began = time.monotonic()
-        subprocess.run(
-            [*words[: words.index("run")], "--help"],
-            capture_output=True,
-            timeout=30,
-            check=True,
-            cwd=ROOT,
-        )
-        return time.monotonic() - began
+
+def seconds_to_help(peer: Peer, fleet: Fleet) -> float:
+    """Seconds that our `--help` takes."""
+    words = peer.words(fleet.place(peer, 0))
+    words = [*words[: words.index("run")], "--help"]
+    began = time.monotonic()
+    subprocess.run(words, capture_output=True, timeout=30, check=True, cwd=ROOT)
+    return time.monotonic() - began
