@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from chaosproxy.core.decision import How, Who
 
-Applied = Literal["yes", "no", "undone"]
+#: unknown: it was forwarded, and the connection ended (or gives no replies) before Redis could say.
+Applied = Literal["yes", "no", "undone", "unknown"]
 Told = Literal["ok", "error", "nothing", "reset", "closed", "late", "partial"]
 Outcome = Literal["ok", "fail", "unknown", "false_ok"]
 
@@ -95,6 +96,7 @@ class Fired:
     told: Told
     outcome: Outcome
     digest: str
+    generation: int
     delay: float | None = None
     draw: float | None = None
     detail: str = ""

@@ -80,4 +80,3 @@ def fault(cls: F) -> F:
     cls.type = cls.__module__.rpartition(".")[2]
     FAULTS[cls.type] = cls
     return cls
-

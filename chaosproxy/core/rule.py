@@ -33,7 +33,9 @@ class Match:
         default=None,
     )
     slots: tuple[tuple[int, int], ...] | None = setting(
-        units.SLOTS, "Cluster hash slots: 7, 0-4095, or a list; holds if any key of the command is in one.", default=None
+        units.SLOTS,
+        "Cluster hash slots: 7, 0-4095, or a list; holds if any key of the command is in one.",
+        default=None,
     )
     arguments: "units.ArgumentTest | None" = setting(
         units.ARGUMENTS,
@@ -61,9 +63,13 @@ class When:
     nth: tuple[int, ...] | None = setting(
         units.ORDINALS, "These matches, counted from 1 (after `skip`): 3 or [1, 4].", default=None
     )
-    first: int | None = setting(units.COUNT, "Only the first N matches (after `skip`).", default=None)
+    first: int | None = setting(
+        units.COUNT, "Only the first N matches (after `skip`).", default=None
+    )
     skip: int = setting(units.COUNT_OR_ZERO, "Ignore the first N matches.", default=0)
-    every: int | None = setting(units.COUNT, "Every Kth match (after `skip`): the Kth, the 2Kth …", default=None)
+    every: int | None = setting(
+        units.COUNT, "Every Kth match (after `skip`): the Kth, the 2Kth …", default=None
+    )
     limit: int | None = setting(units.COUNT, "Fire at most N times.", default=None)
     per: str = setting(
         units.choice("per", "fault", "key", "connection"),
@@ -76,16 +82,23 @@ class When:
         default=None,
     )
     from_: float | None = setting(
-        units.DURATION, "Matches earlier than this after the profile came into force do not count.", default=None, name="from"
+        units.DURATION,
+        "Matches earlier than this after the profile came into force do not count.",
+        default=None,
+        name="from",
     )
     until: float | None = setting(
-        units.DURATION, "Matches later than this after the profile came into force do not count.", default=None
+        units.DURATION,
+        "Matches later than this after the profile came into force do not count.",
+        default=None,
     )
     armed_by: str | None = setting(
         units.NAME, "Another fault's name: counts start once that one has fired.", default=None
     )
     trigger: str | None = setting(
-        units.choice("trigger", "manual"), "manual: fires only on request, once for each request.", default=None
+        units.choice("trigger", "manual"),
+        "manual: fires only on request, once for each request.",
+        default=None,
     )
 
 

@@ -76,17 +76,22 @@ class Setting:
 
 
 def setting(
-    kind: Kind, help: str, *, default: object = REQUIRED, name: str = ""  # noqa: A002 - click's word for it
+    kind: Kind,
+    help: str,  # noqa: A002 - click's word for it
+    *,
+    default: object = REQUIRED,
+    name: str = "",
+    absent: object = None,
 ) -> Any:
     """A dataclass field that is a setting.
 
-    `default` is given as a reader would write it in YAML and parsed by `kind`, except `None`, which stays `None`.
-    `name` is the YAML name where it cannot be a Python name (`from`, `for`).
+    `default` is given as a reader would write it in YAML and parsed by `kind`; None: it may be left out, and is `absent`
+    then. `name` is the YAML name where it cannot be a Python name (`from`, `for`).
     """
     meta = {"setting": (kind, help, default, name)}
     if default is REQUIRED:
         return dataclasses.field(metadata=meta)
-    value = None if default is None else kind.parse(default)
+    value = absent if default is None else kind.parse(default)
     return dataclasses.field(default=value, metadata=meta)
 
 

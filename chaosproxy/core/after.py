@@ -1,0 +1,138 @@
+"""What happens to an exchange once Redis has applied it: positions in their order, rules in theirs.
+
+Takes a whole reply and the work it answers; gives the reply the client is to get, and sets on its slot what delays or ends it.
+"""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from chaosproxy.core import modes
+from chaosproxy.core.decision import Answer, Cut, Delay, Position, Run, Silence, Swallow
+from chaosproxy.core.effect import Applied, Outcome
+from chaosproxy.core.effect import Told as Seen
+from chaosproxy.core.engine import Chosen
+from chaosproxy.core.line import Line, errors_in, run_requests
+from chaosproxy.core.reply import elements
+from chaosproxy.core.resp import encode_command
+from chaosproxy.core.slot import Element, Final, Slot, Work
+
+_ORDER = {position: index for index, position in enumerate(Position)}
+
+
+def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> bytes:
+    """Add up what happens to an applied command's reply: positions in their order, rules in theirs; give the reply."""
+    seen: Seen = "error" if raw[:1] == b"-" else "ok"
+    applied: Applied = "no" if seen == "error" else "yes"
+    line.tell(work, applied, seen)
+    if work.swallowed is not None:
+        chosen, detail = work.swallowed
+        swallowed: Outcome = "false_ok" if seen == "ok" else "fail"
+        line.fire(chosen, work, "no", seen, swallowed, detail=detail)
+        work.swallowed = None
+    late = line.engine.select_by_reply(work.candidates, work.exchange, raw, now, line.effects)
+    work.candidates.clear()
+    order = {id(live): index for index, live in enumerate(line.engine.rules)}
+    todo = sorted(work.after + late, key=lambda c: (_ORDER[c.at], order.get(id(c.live), 0)))
+    work.after.clear()
+    ended = False
+    delay = 0.0
+    for chosen in todo:
+        if ended or slot.final is not None:
+            line.skip(chosen, "ended")
+            continue
+        decision = chosen.decide(work.exchange, line.world.server, line.modes.protocol, reply=raw)
+        match decision:
+            case None | Swallow():
+                line.skip(chosen, "not_applicable")
+            case Delay(seconds):
+                delay += seconds
+                line.fire(chosen, work, applied, "late", "ok", delay=seconds)
+            case Answer():
+                raw, ended = decision.raw, True
+                told: Seen = "error" if raw[:1] == b"-" else "ok"
+                outcome: Outcome = "unknown" if told == "error" else "ok"
+                line.fire(chosen, work, applied, told, outcome)
+            case Run():
+                run_after(line, chosen, decision, work, slot)
+            case Cut() | Silence():
+                slot.final = Final(chosen, decision, work, applied)
+            case _:
+                assert_never(decision)
+    if delay:
+        slot.due = max(slot.due, now) + delay
+    return raw
+
+
+def run_after(line: Line, chosen: Chosen, run: Run, work: Work, slot: Slot) -> None:
+    """Have commands run once this one was applied; its reply waits for them."""
+    if chosen.at is Position.AFTER_REPLY:
+        slot.last_runs.append((chosen, run, work))
+        return
+    slot.waiting += 1
+
+    def answered(replies: Sequence[bytes] | None, now: float) -> None:
+        del now
+        slot.waiting -= 1
+        ran(line, chosen, work, replies)
+
+    raws = [encode_command(*request) for request in run_requests(chosen, run)]
+    line.ask_side(raws, work.exchange.db, answered, run.where)
+
+
+def ran(line: Line, chosen: Chosen, work: Work, replies: Sequence[bytes] | None) -> None:
+    """Commands that were to run after this one have run, or could not."""
+    if replies is None:
+        line.skip(chosen, "side_connection")
+        return
+    line.touched(chosen, "run", 1 if chosen.key is not None else 0)
+    line.fire(chosen, work, "yes", "ok", "ok", detail=errors_in(replies))
+
+
+def rebuild_exec(line: Line, slot: Slot, transaction: modes.Transaction, now: float) -> list[bytes]:
+    """Carry out on EXEC's array what was decided for its elements; give the array as the server sent it.
+
+    Elements of our own go, elements of commands the server never saw come in, and the header counts what is there.
+    """
+    first = slot.parts[0]
+    if first[:1] != b"*" or first[1:2] == b"-":
+        return []
+    _header, array, pushes = elements(first)
+    array += slot.parts[1:]
+    out: list[bytes] = []
+    index = count = 0
+    for entry in transaction.entries:
+        element = entry.element if isinstance(entry.element, Element) else Element()
+        if element.inserted is not None:
+            raw = element.inserted
+        else:
+            raw = b"".join(array[index : index + entry.frames])
+            index += entry.frames
+            if element.hidden:
+                continue
+            for old, new in element.renamed:
+                raw = raw.replace(old, new)
+            if element.work is not None:
+                raw = apply_after(line, element.work, raw, slot, now)
+        out.append(raw)
+        count += 1
+    line.replace(slot, [b"".join((*pushes, b"*%d\r\n" % count, *out))])
+    return array or [b""]
+
+
+def abandon(line: Line, transaction: modes.Transaction, reason: str) -> None:
+    """A transaction ended without being carried out: nothing in it was applied."""
+    for entry in transaction.entries:
+        if isinstance(entry.element, Element) and entry.element.work is not None:
+            line.tell(entry.element.work, "no", "error")
+            drop(line, entry.element.work, reason)
+
+
+def drop(line: Line, work: Work, reason: str) -> None:
+    """What was to happen to a reply will not."""
+    for each in work.after:
+        line.skip(each, reason)
+    work.after.clear()
+    work.candidates.clear()
+    if work.swallowed is not None:
+        line.skip(work.swallowed[0], reason)
+        work.swallowed = None

@@ -1,0 +1,234 @@
+"""One client's conversation with its upstream: bytes in, bytes and effects out.
+
+Takes what `net/` receives, with the time; gives two outboxes, a list of effects, and when it next wants to be woken. It is
+the only door to `intake` (client to upstream) and `returns` (upstream to client), which share one `Line`.
+"""
+
+from collections.abc import Sequence
+
+from chaosproxy.core.decision import How
+from chaosproxy.core.effect import CloseClient, Describe, Effect, HalfClose
+from chaosproxy.core.intake import Intake
+from chaosproxy.core.line import FOREVER, Line
+from chaosproxy.core.returns import Returns
+from chaosproxy.core.slot import Stage
+from chaosproxy.core.world import World
+
+
+class Conversation:
+    """One client connection and its one upstream connection.
+
+    `connection` numbers it, `address` is the client's host. After every call drain `out_client` and `out_upstream`, then
+    carry out `effects`, in order, and clear all three. `now` is seconds on any clock that does not go back.
+    """
+
+    __slots__ = ("_client_ended", "_intake", "_line", "_opened", "_over", "_returns")
+
+    def __init__(self, world: World, connection: int, address: str, now: float) -> None:
+        self._line = Line(world, connection, address)
+        self._intake = Intake(self._line)
+        self._returns = Returns(self._line)
+        self._client_ended = False
+        self._over = False
+        self._opened = now
+
+    # -- outboxes
+
+    @property
+    def out_client(self) -> list[bytes]:
+        """Bytes for the client, in order."""
+        return self._line.out_client
+
+    @property
+    def out_upstream(self) -> list[bytes]:
+        """Bytes for the upstream, in order."""
+        return self._line.out_upstream
+
+    @property
+    def effects(self) -> list[Effect]:
+        """What else is to be done, in order, after the bytes were written."""
+        return self._line.effects
+
+    # -- what happens outside
+
+    def receive_from_client(self, data: bytes, now: float) -> None:
+        """Bytes have come from the client."""
+        if not self._line.closed:
+            self._intake.receive(data, now)
+            if self._line.slots:
+                self._returns.leaving.release(now)
+            self._finish()
+
+    def receive_from_upstream(self, data: bytes, now: float) -> None:
+        """Bytes have come from the upstream."""
+        if not self._line.closed:
+            waited = self._line.head is not None
+            self._returns.receive(data, now)
+            if waited:
+                self._go_on(now)
+            self._finish()
+
+    def client_eof(self, now: float) -> None:
+        """The client will send no more (FIN). Requests still held are dropped: most clients that say so are gone."""
+        del now
+        if not (self._line.closed or self._client_ended):
+            self._client_ended = True
+            self._intake.gone("client_gone")
+            self._line.effects.append(HalfClose("upstream"))
+
+    def client_gone(self, now: float) -> None:
+        """The client's connection is no more."""
+        del now
+        self._line.closed = True
+        self._finish("client_gone")
+
+    def upstream_eof(self, now: float) -> None:
+        """The upstream will send no more (FIN): the client gets what is owed to it, each reply at its time."""
+        self.upstream_gone(now)
+
+    def upstream_gone(self, now: float) -> None:
+        """The upstream's connection is no more, or could not be had."""
+        line = self._line
+        if line.closed or self._returns.leaving.ended:
+            return
+        self._returns.leaving.ended = True
+        self._intake.gone("upstream_gone")
+        self._returns.leaving.release(now)
+        self._finish("upstream_gone")
+
+    def flushed(self, now: float) -> None:
+        """Answers AwaitFlush: all bytes given to the client have been acknowledged by its stack."""
+        if not self._line.closed:
+            self._returns.leaving.flushed(now)
+
+    def side_answer(self, token: int, replies: Sequence[bytes] | None, now: float) -> None:
+        """Answers AskSide: one raw reply for each request, or None."""
+        if not self._line.closed:
+            self._line.side_answer(token, replies, now)
+            self._go_on(now)
+            self._finish()
+
+    def wake(self, now: float) -> None:
+        """A deadline has come."""
+        line = self._line
+        if line.closed:
+            return
+        if line.silent_until <= now:
+            self._unhush()
+        self._go_on(now)
+        self._finish()
+
+    def cut(self, how: How, now: float) -> None:
+        """Another conversation's fault ends this one too."""
+        del now
+        if not self._line.closed:
+            self._line.closed = True
+            self._line.effects.append(CloseClient(how))
+            self._finish()
+
+    def matches_client(self, rule: str) -> bool:
+        """Whether this connection is one that `rule` speaks of (its `clients` and `db`)."""
+        line = self._line
+        live = line.engine.by_name.get(rule)
+        return live is not None and live.match.client_holds(
+            line.modes.name, line.address, line.modes.db
+        )
+
+    def switch(self, now: float) -> None:
+        """The world has another engine: what the old one holds up goes on at once."""
+        line = self._line
+        if line.closed:
+            return
+        self._unhush()
+        self._intake.let_go(now)
+        self._returns.leaving.let_go(now)
+        line.engine = line.world.engine
+        self._go_on(now)
+        self._finish()
+
+    def _unhush(self) -> None:
+        line = self._line
+        head = line.head
+        if line.upstream_silent is not None and head is not None and head.stage is Stage.STUCK:
+            head.stage = Stage.ACT
+        line.unhush()
+
+    def _go_on(self, now: float) -> None:
+        """Whatever waited may go on, on both sides, until nothing moves."""
+        line = self._line
+        while not line.closed:
+            before = line.head
+            self._intake.pump(now)
+            self._returns.drain(now)
+            if line.head is before:
+                return
+
+    def _finish(self, reason: str = "cut") -> None:
+        """Once the line is closed: what had not happened will not."""
+        if self._line.closed and not self._over:
+            self._over = True
+            self._intake.gone(reason)
+            self._returns.leaving.gone(reason)
+
+    # -- what it wants
+
+    @property
+    def due(self) -> float | None:
+        """When it wants to be woken, None for never."""
+        if self._line.closed:
+            return None
+        due = min(self._intake.due, self._returns.leaving.due, self._line.silent_until)
+        return None if due == FOREVER else due
+
+    @property
+    def client_paused(self) -> bool:
+        """Whether the client's side holds as much as it may: read no more of it for now."""
+        return self._intake.waiting > self._line.world.max_buffer
+
+    @property
+    def upstream_paused(self) -> bool:
+        """Whether the upstream's side holds as much as it may.
+
+        Never while the reply at the head of the client's order is unfinished: only more bytes can finish it.
+        """
+        line = self._line
+        if line.slots and not line.slots[0].full:
+            return False
+        return line.held + self._returns.framer.partial > line.world.max_buffer
+
+    @property
+    def buffered(self) -> int:
+        """Bytes held, of both sides."""
+        return self._line.held + self._intake.waiting + self._returns.framer.partial
+
+    @property
+    def raw(self) -> bool:
+        """Whether bytes pass without being understood."""
+        return self._intake.raw or self._returns.raw
+
+    @property
+    def holding(self) -> bool:
+        """Whether a rule holds a request or a reply up now."""
+        head = self._line.head
+        if head is not None and head.stage is not Stage.SETTLE:
+            return True
+        slots = self._line.slots
+        return bool(slots) and slots[0].full
+
+    def describe(self) -> Describe:
+        """What is to be known of this connection, for the control API."""
+        line = self._line
+        return {
+            "id": line.connection,
+            "address": line.address,
+            "name": line.modes.name.decode("utf-8", "backslashreplace"),
+            "db": line.modes.db,
+            "protocol": line.modes.protocol,
+            "in_transaction": line.modes.transaction is not None,
+            "subscribed": line.modes.subscribed,
+            "buffered": self.buffered,
+            "waiting_replies": len(line.slots),
+            "holding": self.holding,
+            "raw": self.raw,
+            "opened": self._opened,
+        }

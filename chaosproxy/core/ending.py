@@ -1,0 +1,135 @@
+"""How an exchange ends before Redis has seen it: answered, cut off, or lost.
+
+Takes the work at the head of a line and the final decision; gives local replies, hidden commands and events.
+"""
+
+from chaosproxy.core import modes
+from chaosproxy.core.decision import Answer, Cut, Silence
+from chaosproxy.core.effect import CloseClient, CutOthers, Outcome
+from chaosproxy.core.effect import Told as Seen
+from chaosproxy.core.engine import Chosen
+from chaosproxy.core.line import Line
+from chaosproxy.core.resp import encode_command
+from chaosproxy.core.slot import Element, Slot, Stage, Told, Work
+
+#: Poisons the server's transaction when a queued command was refused here: no server knows it.
+REFUSED = (b"CHAOSPROXY.REFUSED",)
+#: Takes the place of a command that never leaves, where the server waits for one (after CLIENT REPLY SKIP, ASKING).
+PLACEHOLDER = (b"PING",)
+
+
+def local(line: Line, work: Work, raw: bytes, now: float) -> None:
+    """Give the client a reply of our own, in its place."""
+    if line.modes.answers:
+        slot = Slot(work.name, work.args, now, parts=[raw], full=True)
+        line.held += len(raw)
+        line.slots.append(slot)
+    elif not line.modes.skip:
+        return
+    if line.modes.skip or line.modes.asking:
+        hidden(line, PLACEHOLDER, now)
+
+
+def hidden(
+    line: Line, request: tuple[bytes, ...], now: float, element: Element | None = None
+) -> None:
+    """Send one request of our own on the client's connection, and let its reply go."""
+    slot = Slot(line.world.name(request[0]), request, now, on_reply=_ignore, element=element)
+    line.send(slot, encode_command(*request))
+
+
+def end(
+    line: Line,
+    work: Work,
+    chosen: Chosen,
+    told: Seen,
+    *,
+    outcome: Outcome | None = None,
+    detail: str = "",
+) -> None:
+    """The exchange ends before Redis has seen it; `outcome` None: ok if the client was told so, else fail."""
+    if told == "ok" and not line.modes.answers:
+        told = "nothing"
+    line.tell(work, "no", told)
+    result: Outcome = outcome or ("ok" if told == "ok" else "fail")
+    line.fire(chosen, work, "no", told, result, detail=detail)
+    drop_after(line, work, "ended")
+    line.head = None
+
+
+def drop_after(line: Line, work: Work, reason: str) -> None:
+    """The exchange ends here: what was to happen later in its life will not."""
+    for each in work.after:
+        line.skip(each, reason)
+    work.after.clear()
+    work.candidates.clear()
+
+
+def answer(line: Line, work: Work, chosen: Chosen, decision: Answer, now: float) -> None:
+    """Answer in Redis's place; in a transaction so that Redis and the client agree on it."""
+    raw = decision.raw
+    transaction = line.modes.transaction
+    upper = work.name.upper
+    if transaction is not None and upper not in modes.NEVER_QUEUED:
+        if decision.refusal:
+            hidden(line, REFUSED, now, Element(hidden=True))
+        else:
+            transaction.entries.append(
+                modes.Entry(1, None, Element(inserted=decision.raw), absent=True)
+            )
+            raw = b"+QUEUED\r\n"
+    elif upper == b"EXEC" and transaction is not None:
+        hidden(line, (b"DISCARD",), now)
+        if decision.refusal:
+            raw = b"-EXECABORT Transaction discarded because of: " + raw[1:]
+    local(line, work, raw, now)
+    spec = work.exchange.command.spec
+    lie = spec is not None and spec.is_write and not decision.refusal
+    told: Seen = "error" if decision.refusal else "ok"
+    end(line, work, chosen, told, outcome="false_ok" if lie else None)
+
+
+def cut(line: Line, work: Work, chosen: Chosen, decision: Cut) -> bool:
+    """Cut the connection; False while replies to earlier commands are still owed."""
+    if line.slots:  # what was asked before is answered before
+        return False
+    end(line, work, chosen, "reset" if decision.how == "reset" else "closed")
+    close(line, chosen, decision)
+    return True
+
+
+def silence(line: Line, work: Work, chosen: Chosen, decision: Silence, now: float) -> bool:
+    """The request, or all that passes from here on, is lost; False if the request stays where it is."""
+    work.final = None
+    detail = silence_detail(decision)
+    if decision.what == "connection":
+        line.hush(decision, now)
+        if decision.direction == "to_client":
+            work.told.append(Told(chosen, None, detail, "nothing", "unknown"))
+            return True
+    work.stage = Stage.STUCK
+    forever = decision.seconds is None
+    line.tell(work, "no", "nothing")
+    line.fire(chosen, work, "no", "nothing", "fail" if forever else "unknown", detail=detail)
+    if forever:
+        drop_after(line, work, "ended")
+    return False
+
+
+def close(line: Line, chosen: Chosen, cut: Cut) -> None:
+    """End this connection, and the others a cut speaks of."""
+    line.closed = True
+    line.effects.append(CloseClient(cut.how))
+    if cut.who != "this":
+        line.effects.append(CutOthers(cut.how, cut.who, chosen.live.name))
+
+
+def silence_detail(silence: Silence) -> str:
+    """What an event says of a silence."""
+    span = "for good" if silence.seconds is None else f"for {silence.seconds:g} s"
+    way = f", {silence.direction}" if silence.what == "connection" else ""
+    return f"{silence.what} silent {span}{way}"
+
+
+def _ignore(raw: bytes, now: float) -> None:
+    del raw, now

@@ -1,0 +1,222 @@
+"""What both directions of one conversation share: the outboxes, the queues, and how an event is told.
+
+Takes bytes and decisions from `intake` and `returns`; gives outboxes and effects that `net/` carries out.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from chaosproxy.core.decision import Run, Silence
+from chaosproxy.core.effect import Applied, AskSide, Effect, Fired, KeysTouched, Outcome
+from chaosproxy.core.effect import Told as Seen
+from chaosproxy.core.engine import Chosen, Engine
+from chaosproxy.core.modes import Args, Modes
+from chaosproxy.core.resp import encode_command
+from chaosproxy.core.slot import Slot, Work
+from chaosproxy.core.value import decode
+from chaosproxy.core.world import World
+
+FOREVER = float("inf")
+
+
+class Line:
+    """One client's line to its upstream.
+
+    `expect` holds the slots in the order the upstream will answer them, `slots` those of them that the client waits for, and
+    those the proxy fills itself, in the client's order.
+    """
+
+    def __init__(self, world: World, connection: int, address: str) -> None:
+        self.world = world
+        self.engine: Engine = world.engine
+        self.connection = connection
+        self.address = address
+        self.modes = Modes()
+        self.out_client: list[bytes] = []
+        self.out_upstream: list[bytes] = []
+        self.effects: list[Effect] = []
+        self.expect: deque[Slot] = deque()
+        self.slots: deque[Slot] = deque()
+        self.head: Work | None = None
+        self.turning = 0
+        self.scratch_proven = False
+        self.held = 0
+        self.closed = False
+        self.client_silent: Silence | None = None
+        self.upstream_silent: Silence | None = None
+        self.silent_until = FOREVER
+        self._muted: list[bytes] = []
+        self._asked: dict[int, Callable[[Sequence[bytes] | None, float], None]] = {}
+        self._token = 0
+
+    @property
+    def settled(self) -> bool:
+        """Whether what the next command means is known: nothing unanswered can change it."""
+        return not self.turning and (self.modes.transaction is None or not self.expect)
+
+    @property
+    def db(self) -> int:
+        """The database the next command will be carried out in."""
+        transaction = self.modes.transaction
+        return self.modes.db if transaction is None else transaction.db
+
+    # -- towards the client
+
+    def give(self, raw: bytes) -> None:
+        """Bytes for the client, now, unless its side of the line is silent."""
+        if self.client_silent is None:
+            self.out_client.append(raw)
+        elif self.client_silent.seconds is not None:
+            self._muted.append(raw)
+            self.held += len(raw)
+
+    def hush(self, silence: Silence, now: float) -> None:
+        """The line falls silent in the silence's direction."""
+        if silence.direction != "to_upstream":
+            self.client_silent = silence
+        if silence.direction != "to_client":
+            self.upstream_silent = silence
+        self.silent_until = FOREVER if silence.seconds is None else now + silence.seconds
+
+    def unhush(self) -> None:
+        """The silence is over: what was held goes on."""
+        self.client_silent = self.upstream_silent = None
+        self.silent_until = FOREVER
+        for raw in self._muted:
+            self.held -= len(raw)
+            self.out_client.append(raw)
+        self._muted.clear()
+
+    def flush(self, slot: Slot) -> None:
+        """Give the client what is here of a slot."""
+        for pieces in (slot.before, slot.parts):
+            for raw in pieces:
+                self.held -= len(raw)
+                self.give(raw)
+            pieces.clear()
+
+    def replace(self, slot: Slot, parts: Sequence[bytes]) -> None:
+        """Put other bytes in the place of a slot's reply."""
+        self.held += sum(map(len, parts)) - sum(map(len, slot.parts))
+        slot.parts[:] = parts
+
+    # -- towards the upstream
+
+    def send(self, slot: Slot, raw: bytes) -> None:
+        """Forward a request whose reply comes back in `slot`."""
+        self.out_upstream.append(raw)
+        self.expect.append(slot)
+        if slot.name.turning:
+            self.turning += 1
+
+    def send_hidden(
+        self,
+        requests: Sequence[Args],
+        now: float,
+        on_done: Callable[[list[bytes], float], None],
+        raws: Sequence[bytes | None] = (),
+    ) -> None:
+        """Send requests of our own on the client's connection; `on_done` gets their raw replies, in order.
+
+        `raws`: the bytes of a request that goes out as the client sent it.
+        """
+        replies: list[bytes] = []
+        count = len(requests)
+
+        def on_reply(raw: bytes, then: float) -> None:
+            replies.append(raw)
+            if len(replies) == count:
+                on_done(replies, then)
+
+        for index, args in enumerate(requests):
+            raw = raws[index] if index < len(raws) else None
+            name = self.world.name(args[0] or b"")
+            self.send(
+                Slot(name, args, now, on_reply=on_reply),
+                encode_command(*(arg or b"" for arg in args)) if raw is None else raw,
+            )
+
+    def ask_side(
+        self,
+        requests: Sequence[bytes],
+        db: int,
+        on_done: Callable[[Sequence[bytes] | None, float], None],
+        where: Literal["upstream", "standby"] = "upstream",
+    ) -> None:
+        """Have requests carried out on the side connection."""
+        self._token += 1
+        self._asked[self._token] = on_done
+        self.effects.append(AskSide(self._token, tuple(requests), db, self.modes.protocol, where))
+
+    def side_answer(self, token: int, replies: Sequence[bytes] | None, now: float) -> None:
+        """The side connection has answered, or could not (None)."""
+        on_done = self._asked.pop(token, None)
+        if on_done is not None:
+            on_done(replies, now)
+
+    # -- what is written down
+
+    def fire(
+        self,
+        chosen: Chosen,
+        work: Work,
+        applied: Applied,
+        told: Seen,
+        outcome: Outcome,
+        *,
+        delay: float | None = None,
+        detail: str = "",
+    ) -> None:
+        """A fault has acted: write it down."""
+        chosen.live.fire()
+        exchange = work.exchange
+        self.effects.append(
+            Fired(
+                fault=chosen.live.name,
+                type=chosen.live.fault.type,
+                position=str(chosen.at),
+                command=exchange.command.name,
+                keys=exchange.command.keys,
+                db=exchange.db,
+                client=exchange.client.decode("utf-8", "backslashreplace") or exchange.address,
+                connection=self.connection,
+                match=chosen.turn.match,
+                applied=applied,
+                told=told,
+                outcome=outcome,
+                digest=exchange.command.digest(),
+                generation=chosen.live.generation,
+                delay=delay,
+                draw=chosen.turn.draw,
+                detail=detail,
+            )
+        )
+
+    def skip(self, chosen: Chosen, reason: str) -> None:
+        """A rule was chosen and could not act: write down why."""
+        chosen.live.skip(reason, self.effects)
+
+    def tell(self, work: Work, applied: Applied, told: Seen) -> None:
+        """Write down what was done to an exchange before it was forwarded, now that its fate is known."""
+        for done in work.told:
+            seen: Seen = "late" if done.delay is not None and told == "ok" else done.seen or told
+            self.fire(
+                done.chosen, work, applied, seen, done.outcome, delay=done.delay, detail=done.detail
+            )
+        work.told.clear()
+
+    def touched(self, chosen: Chosen, how: str, count: int) -> None:
+        """A fault has changed keys behind the app's back."""
+        self.effects.append(KeysTouched(chosen.live.name, how, count))
+
+
+def run_requests(chosen: Chosen, run: Run) -> list[tuple[bytes, ...]]:
+    """The commands of a `run`, the matched key in its place."""
+    key = chosen.key or b""
+    return [tuple(arg.replace(b"{key}", key) for arg in command) for command in run.commands]
+
+
+def errors_in(replies: Sequence[bytes]) -> str:
+    """The errors among raw replies, for an event's detail."""
+    return "; ".join(str(decode(raw)) for raw in replies if raw[:1] == b"-")

@@ -1,0 +1,328 @@
+"""What a connection is to its server, and how many replies a command gets there: all that breaks "one request, one reply".
+
+Takes commands and their replies in the server's order; gives the number of frames to expect and the state that follows.
+
+The state here is *settled*: it changes only when a reply has come, never on the hope that one will. Since an entry of
+the queue of expected replies is looked at only when everything before it has been answered, the state is exact at that
+moment, however deep the client pipelines. The ways a command differs from "one request, one reply":
+
+====================================  =========================================================================
+SUBSCRIBE a b (and P…, S…)            one confirmation an argument; a single error for all of them
+UNSUBSCRIBE (no argument)             one confirmation for each channel held, or one if there is none
+CLIENT REPLY OFF, SKIP                no reply; then none at all, or none for the next command (even a MULTI)
+MULTI … EXEC                          +QUEUED for each, one array; a queued SUBSCRIBE a b adds elements beyond its header
+HELLO, RESET, SELECT, CLIENT SETNAME  one reply, and what later commands mean changes with it; queued, it changes at EXEC
+WATCH, UNWATCH, EXEC, DISCARD         whether the client is watching keys (an EXEC of ours would end that)
+MONITOR                               one reply, then lines nobody asked for
+SYNC, PSYNC                           not RESP any more: the connection is handed over as raw bytes
+QUIT, SHUTDOWN                        at most one reply, then the end
+ASKING                                one reply; the next command, and only that, is meant for a migrating slot
+====================================  =========================================================================
+
+Source: the Redis protocol specification, the pages of the commands named, and trials on Redis 6.2 to 8.2 and Valkey 9.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from chaosproxy.core.reply import ReplyFrame, elements
+from chaosproxy.core.value import decode
+
+Args = Sequence[bytes | None]
+
+CONFIRMATIONS: Final = frozenset(
+    {b"subscribe", b"psubscribe", b"ssubscribe", b"unsubscribe", b"punsubscribe", b"sunsubscribe"}
+)
+MESSAGES: Final = frozenset({b"message", b"pmessage", b"smessage"})
+SUBSCRIBE: Final = frozenset({b"SUBSCRIBE", b"PSUBSCRIBE", b"SSUBSCRIBE"})
+UNSUBSCRIBE: Final = frozenset({b"UNSUBSCRIBE", b"PUNSUBSCRIBE", b"SUNSUBSCRIBE"})
+#: Replication streams are not RESP.
+RAW: Final = frozenset({b"SYNC", b"PSYNC"})
+#: Commands that are carried out at once even between MULTI and EXEC.
+NEVER_QUEUED: Final = frozenset({b"MULTI", b"EXEC", b"DISCARD", b"WATCH", b"RESET", b"QUIT"})
+#: Commands after which the same bytes can mean something else: a command that a fault looks at waits for their replies.
+TURNING: Final = frozenset(
+    SUBSCRIBE
+    | UNSUBSCRIBE
+    | NEVER_QUEUED
+    | {b"CLIENT", b"HELLO", b"SELECT", b"AUTH", b"MONITOR", b"UNWATCH", b"ASKING", b"SHUTDOWN"}
+)
+#: What clients send to introduce themselves, before their first other command.
+HANDSHAKE: Final = frozenset({b"HELLO", b"AUTH", b"CLIENT", b"SELECT", b"INFO", b"COMMAND"})
+
+_MONITOR_LINE = re.compile(rb"\+\d+\.\d{6} \[")
+
+
+@dataclass(slots=True)
+class Entry:
+    """One command between MULTI and EXEC. `frames`: how many elements of EXEC's array it gives.
+
+    `args` are kept only where they matter at EXEC. `absent`: the server never saw it, the proxy gives its element.
+    `element` is whatever the conversation keeps with it.
+    """
+
+    frames: int
+    args: Args | None
+    element: object = None
+    absent: bool = False
+
+
+@dataclass(slots=True)
+class Transaction:
+    """From MULTI's +OK to EXEC. `db` follows queued SELECTs."""
+
+    db: int
+    entries: list[Entry] = field(default_factory=list)
+    aborted: bool = False
+
+    @property
+    def turns(self) -> bool:
+        """Whether a queued command changes the connection when EXEC carries it out."""
+        return any(entry.args is not None for entry in self.entries)
+
+    @property
+    def extra_frames(self) -> int:
+        """How many frames follow EXEC's array that its header does not count."""
+        return sum(entry.frames - 1 for entry in self.entries)
+
+
+@dataclass(slots=True)
+class Modes:
+    """One connection's settled state, as its server has it."""
+
+    protocol: int = 2
+    db: int = 0
+    name: bytes = b""
+    user: bytes = b""
+    transaction: Transaction | None = None
+    watching: bool = False
+    replies: bool = True
+    skip: bool = False
+    asking: bool = False
+    monitor: bool = False
+    channels: dict[bytes, dict[bytes, None]] = field(default_factory=dict)
+
+    @property
+    def subscribed(self) -> bool:
+        """Whether messages may come that nobody asked for."""
+        return any(self.channels.values())
+
+    @property
+    def answers(self) -> bool:
+        """Whether the next command gets a reply at all."""
+        return self.replies and not self.skip
+
+    def frames(self, name: bytes, args: Args) -> int:
+        """How many frames answer this command now; `name` is its first argument in upper case."""
+        if name == b"CLIENT" and self.transaction is None:
+            word = reply_word(args)
+            if word in (b"OFF", b"SKIP"):
+                return 0
+            if word == b"ON":
+                return 1
+        if not self.answers:
+            return 0
+        if self.transaction is not None and name not in NEVER_QUEUED:
+            return 1
+        if name in SUBSCRIBE or name in UNSUBSCRIBE:
+            return self._confirmations(name, args)
+        if name == b"EXEC" and self.transaction is not None:
+            return 1 + self.transaction.extra_frames
+        return 1
+
+    def _confirmations(self, name: bytes, args: Args) -> int:
+        if len(args) > 1:
+            return len(args) - 1
+        if name in SUBSCRIBE:
+            return 1
+        return max(1, len(self.channels.get(_kind(name), ())))
+
+    def _queue(self, name: bytes, args: Args, reply: ReplyFrame | None, element: object) -> bool:
+        """Note a command that the server queued; True if it was one."""
+        transaction = self.transaction
+        if transaction is None or name in NEVER_QUEUED:
+            return False
+        if reply is not None and reply.kind == ord("-"):
+            transaction.aborted = True
+            return True
+        if name in SUBSCRIBE or name in UNSUBSCRIBE:
+            transaction.entries.append(Entry(self._confirmations(name, args), args, element))
+            return True
+        transaction.entries.append(Entry(1, args if name in TURNING else None, element))
+        if name == b"SELECT":
+            transaction.db = _number(args, 1, transaction.db)
+        return True
+
+    def settle(
+        self,
+        name: bytes,
+        args: Args,
+        reply: ReplyFrame | None,
+        element: object = None,
+        array: Sequence[bytes] = (),
+    ) -> None:
+        """The server has answered this command (None: it does not answer now): what follows from it.
+
+        `element` is kept with a command that was queued; `array` are the elements of EXEC's reply, if a queued command `turns`.
+        """
+        if not (name == b"ASKING" or (name == b"CLIENT" and self.skip)):
+            self.asking = False
+        skipped, self.skip = self.skip, False
+        if self._queue(name, args, reply, element):
+            return
+        if name not in TURNING:
+            return
+        if name == b"EXEC":
+            self._settle_exec(reply, array)
+        elif reply is None or reply.kind != ord("-") or (skipped and name == b"CLIENT"):
+            self._turn(name, args, reply)
+
+    def _settle_exec(self, reply: ReplyFrame | None, array: Sequence[bytes]) -> None:
+        transaction = self.transaction
+        if reply is not None and reply.kind == ord("-") and not reply.header.startswith(b"-EXECABORT"):
+            return
+        self.transaction, self.watching = None, False
+        index = 0
+        for entry in transaction.entries if transaction is not None else ():
+            if entry.absent:
+                continue
+            mine = array[index : index + entry.frames]
+            index += entry.frames
+            if entry.args is None or not mine or mine[0][:1] == b"-":
+                continue
+            name = (entry.args[0] or b"").upper()
+            if name in SUBSCRIBE or name in UNSUBSCRIBE:
+                for raw in mine:
+                    self.confirm(raw)
+            else:
+                self._turn(name, entry.args, None)
+
+    def _turn(self, name: bytes, args: Args, reply: ReplyFrame | None) -> None:
+        action = _TURNS.get(name)
+        if action is not None:
+            action(self, args, reply)
+
+    def confirm(self, raw: bytes) -> None:
+        """A (un)subscription has been confirmed, asked for or not (a slot that moved away ends shard subscriptions)."""
+        parts = elements(raw)[1]
+        kind = decode(parts[0])
+        if not isinstance(kind, bytes):
+            return
+        held = self.channels.setdefault(_kind(kind.upper()), {})
+        if b"unsub" in kind:
+            held.pop(parts[1], None)
+        else:
+            held[parts[1]] = None
+
+    def unsolicited(self, frame: ReplyFrame) -> bool:
+        """Whether this frame answers no command: pub/sub messages, invalidations, MONITOR's lines."""
+        match frame.kind:
+            case 0x3E:  # ">"
+                return frame.head not in CONFIRMATIONS
+            case 0x2A:  # "*"
+                return self.protocol == 2 and frame.head in MESSAGES and self.subscribed
+            case 0x2B:  # "+"
+                return self.monitor and _MONITOR_LINE.match(frame.header) is not None
+            case _:
+                return False
+
+
+def _kind(name: bytes) -> bytes:
+    """SUBSCRIBE and UNSUBSCRIBE count the same channels; patterns and shard channels are counted apart."""
+    return name.replace(b"UNSUB", b"SUB")
+
+
+def reply_word(args: Args) -> bytes | None:
+    """ON, OFF or SKIP of CLIENT REPLY; None for any other command."""
+    if len(args) == 3 and args[1] and args[2] and args[1].upper() == b"REPLY":
+        word = args[2].upper()
+        return word if word in (b"ON", b"OFF", b"SKIP") else None
+    return None
+
+
+def _number(args: Args, index: int, otherwise: int) -> int:
+    try:
+        return int(args[index] or b"")
+    except (IndexError, ValueError):
+        return otherwise
+
+
+def _multi(modes: Modes, _args: Args, _reply: ReplyFrame | None) -> None:
+    if modes.transaction is None:
+        modes.transaction = Transaction(modes.db)
+
+
+def _discard(modes: Modes, _args: Args, _reply: ReplyFrame | None) -> None:
+    modes.transaction, modes.watching = None, False
+
+
+def _watch(modes: Modes, _args: Args, _reply: ReplyFrame | None) -> None:
+    modes.watching = True
+
+
+def _unwatch(modes: Modes, _args: Args, _reply: ReplyFrame | None) -> None:
+    modes.watching = False
+
+
+def _select(modes: Modes, args: Args, _reply: ReplyFrame | None) -> None:
+    modes.db = _number(args, 1, modes.db)
+
+
+def _auth(modes: Modes, args: Args, _reply: ReplyFrame | None) -> None:
+    modes.user = (args[1] or b"") if len(args) > 2 else b"default"
+
+
+def _hello(modes: Modes, args: Args, reply: ReplyFrame | None) -> None:
+    if reply is not None:
+        modes.protocol = 3 if reply.kind == ord("%") else 2
+    else:
+        modes.protocol = _number(args, 1, modes.protocol)
+    for index, word in enumerate(args[2:], 2):
+        option = (word or b"").upper()
+        if option == b"SETNAME" and index + 1 < len(args):
+            modes.name = args[index + 1] or b""
+        elif option == b"AUTH" and index + 2 < len(args):
+            modes.user = args[index + 1] or b""
+
+
+def _client(modes: Modes, args: Args, _reply: ReplyFrame | None) -> None:
+    match reply_word(args):
+        case b"OFF":
+            modes.replies = False
+        case b"ON":
+            modes.replies = True
+        case b"SKIP" if modes.replies:
+            modes.skip = True
+        case _ if len(args) == 3 and (args[1] or b"").upper() == b"SETNAME":
+            modes.name = args[2] or b""
+
+
+def _reset(modes: Modes, _args: Args, _reply: ReplyFrame | None) -> None:
+    fresh = Modes()
+    for slot in Modes.__slots__:
+        setattr(modes, slot, getattr(fresh, slot))
+
+
+def _monitor(modes: Modes, _args: Args, _reply: ReplyFrame | None) -> None:
+    modes.monitor = True
+
+
+def _asking(modes: Modes, _args: Args, _reply: ReplyFrame | None) -> None:
+    modes.asking = True
+
+
+_TURNS: Final[dict[bytes, Callable[[Modes, Args, ReplyFrame | None], None]]] = {
+    b"MULTI": _multi,
+    b"DISCARD": _discard,
+    b"WATCH": _watch,
+    b"UNWATCH": _unwatch,
+    b"SELECT": _select,
+    b"AUTH": _auth,
+    b"HELLO": _hello,
+    b"CLIENT": _client,
+    b"RESET": _reset,
+    b"MONITOR": _monitor,
+    b"ASKING": _asking,
+}

@@ -1,0 +1,218 @@
+"""From the upstream to the client: each reply finds its slot, meets what was decided for it, and leaves in its turn.
+
+Takes the upstream's bytes; gives the client's bytes. Replies settle `modes` in the server's order and leave in the client's.
+"""
+
+from chaosproxy.core import modes
+from chaosproxy.core.after import abandon, apply_after, drop, rebuild_exec
+from chaosproxy.core.effect import ProtocolFault
+from chaosproxy.core.leaving import Leaving
+from chaosproxy.core.line import Line
+from chaosproxy.core.reply import ReplyFrame, ReplyFramer
+from chaosproxy.core.slot import Element, Slot, Work
+from chaosproxy.core.syntax import ProtocolError
+
+_ERROR = ord("-")
+_PUSH = ord(">")
+_ARRAY = ord("*")
+
+
+class Returns:
+    """The upstream's side of one line."""
+
+    def __init__(self, line: Line) -> None:
+        self.line = line
+        self.framer = ReplyFramer()
+        self.leaving = Leaving(line, self.framer)
+        self.raw = False
+
+    def receive(self, data: bytes, now: float) -> None:
+        """Bytes have come from the upstream."""
+        if self.raw:
+            self.line.give(data)
+            return
+        self.framer.feed(data)
+        self.drain(now)
+
+    def drain(self, now: float) -> None:
+        """Take every reply that is whole, and give what can be given."""
+        line = self.line
+        while not (line.closed or self.raw):
+            self._look(now)
+            try:
+                frame = self.framer.next()
+            except ProtocolError as error:
+                self._go_raw(error.text)
+                return
+            if frame is None:
+                break
+            self._take(frame, now)
+        if not line.closed:
+            self.leaving.release(now)
+            self._pass_partial()
+
+    # -- which slot a frame belongs to
+
+    def _look(self, now: float) -> None:
+        """See what the next expected slot expects; slots that get no reply leave at once."""
+        line = self.line
+        while line.expect:
+            slot = line.expect[0]
+            if slot.frames is None:
+                slot.frames = line.modes.frames(slot.name.upper, slot.args)
+                slot.whole = self._needs_whole(slot)
+            if slot.frames > 0:
+                return
+            line.expect.popleft()
+            self._complete(slot, None, now)
+
+    def _needs_whole(self, slot: Slot) -> bool:
+        if slot.on_reply is not None:
+            return True
+        transaction = self.line.modes.transaction
+        if slot.name.upper == b"EXEC" and transaction is not None:
+            if transaction.turns or any(entry.element is not None for entry in transaction.entries):
+                return True
+        elif transaction is not None and slot.name.upper not in modes.NEVER_QUEUED:
+            return False
+        return slot.work is not None and slot.work.looks_at_reply
+
+    def _take(self, frame: ReplyFrame, now: float) -> None:
+        line = self.line
+        slot = line.expect[0] if line.expect else None
+        confirmation = frame.head in modes.CONFIRMATIONS and frame.kind in b">*"
+        asked = slot is not None and _confirms(slot)
+        alone = slot is None or frame.kind == _PUSH or line.modes.subscribed
+        if confirmation and (asked or alone):
+            line.modes.confirm(frame.raw)
+            if not asked:
+                self._unsolicited(frame.raw)
+                return
+        elif line.modes.unsolicited(frame):
+            self._unsolicited(frame.raw)
+            return
+        if slot is None:
+            self._unsolicited(frame.raw)
+            if frame.kind != _ERROR:  # errors may come unasked, before a close
+                self._go_raw(f"a reply nobody asked for: {frame.header[:40]!r}")
+            return
+        self._add(slot, frame.raw)
+        slot.frames = 0 if frame.kind == _ERROR and asked else (slot.frames or 1) - 1
+        if not slot.frames:
+            line.expect.popleft()
+            self._complete(slot, frame, now)
+
+    def _add(self, slot: Slot, raw: bytes) -> None:
+        """Bytes of a slot's reply: to the client at once, if it is its turn and nobody has to see the whole."""
+        line = self.line
+        if not slot.whole and line.slots and line.slots[0] is slot:
+            line.flush(slot)
+            line.give(raw)
+            return
+        slot.parts.append(raw)
+        line.held += len(raw)
+
+    def _unsolicited(self, raw: bytes) -> None:
+        """A frame nobody asked for keeps its place in the stream: ahead of the next reply that is owed to the client."""
+        line = self.line
+        slot = next((each for each in line.expect if each.on_reply is None), None)
+        line.held += len(raw)
+        if slot is None:
+            line.slots.append(Slot(line.world.name(b""), (), 0.0, parts=[raw], full=True))
+        elif slot.parts:
+            slot.parts.append(raw)
+        else:
+            slot.before.append(raw)
+            if line.slots[0] is slot:
+                line.flush(slot)
+
+    def _pass_partial(self) -> None:
+        """Give what is here of an unfinished reply, if it is its turn and nobody has to see the whole."""
+        line = self.line
+        framer = self.framer
+        if not framer.partial or not line.expect or not line.slots:
+            return
+        slot = line.expect[0]
+        kind = framer.kind
+        if line.slots[0] is not slot or kind is None or kind == _PUSH:
+            return
+        if kind == _ARRAY and (_confirms(slot) or line.modes.subscribed):
+            return
+        if slot.whole:
+            if framer.partial <= line.world.max_buffer:
+                return
+            self._give_up(slot)
+        line.flush(slot)
+        line.give(framer.cut_through())
+
+    def _give_up(self, slot: Slot) -> None:
+        """A reply larger than may be held: the rules that wanted the whole let it go, and say so."""
+        slot.whole = False
+        if slot.work is not None:
+            drop(self.line, slot.work, "too_large")
+
+    def _go_raw(self, text: str) -> None:
+        """Hand over everything as it came, and understand no more."""
+        line = self.line
+        line.effects.append(ProtocolFault("upstream", text))
+        self.raw = True
+        for slot in line.slots:
+            if slot.work is not None:
+                drop(line, slot.work, "raw")
+            line.flush(slot)
+        line.slots.clear()
+        line.expect.clear()
+        line.turning = 0
+        line.give(self.framer.rest())
+
+    # -- a reply is whole
+
+    def _complete(self, slot: Slot, frame: ReplyFrame | None, now: float) -> None:
+        """All frames of a slot are here (None: it gets none): settle what follows from them."""
+        line = self.line
+        upper = slot.name.upper
+        transaction = line.modes.transaction
+        queued = transaction is not None and upper not in modes.NEVER_QUEUED
+        if slot.name.turning:
+            line.turning -= 1
+        element = slot.element
+        if queued and slot.work is not None and element is None:
+            element = Element(work=slot.work)
+        array: list[bytes] = []
+        if upper == b"EXEC" and transaction is not None and frame is not None and slot.whole:
+            array = rebuild_exec(line, slot, transaction, now)
+        line.modes.settle(upper, slot.args, frame, element, array)
+        if transaction is not None and line.modes.transaction is not transaction and not array:
+            abandon(line, transaction, "aborted")
+        slot.full = True
+        if slot.on_reply is not None:
+            raw = b"".join(slot.parts)
+            line.held -= len(raw)
+            slot.on_reply(raw, now)
+            return
+        if frame is not None and not slot.name.blocking and not queued:
+            slot.name.tally.took(now - slot.since)
+        if slot.work is not None:
+            self._act(slot, slot.work, frame, queued, now)
+
+    def _act(
+        self, slot: Slot, work: Work, frame: ReplyFrame | None, queued: bool, now: float
+    ) -> None:
+        """Do what was decided for this exchange's reply, unless it was only queued."""
+        line = self.line
+        if frame is None:
+            line.tell(work, "unknown", "nothing")
+            drop(line, work, "no_reply")
+        elif not queued:
+            raw = b"".join(slot.parts) if slot.whole else frame.header
+            changed = apply_after(line, work, raw, slot, now)
+            if changed is not raw:
+                line.replace(slot, [changed])
+        elif frame.kind == _ERROR:
+            line.tell(work, "no", "error")
+            drop(line, work, "refused")
+
+
+def _confirms(slot: Slot) -> bool:
+    """Whether this slot's reply is confirmations."""
+    return slot.name.upper in modes.SUBSCRIBE or slot.name.upper in modes.UNSUBSCRIBE

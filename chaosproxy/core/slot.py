@@ -1,0 +1,120 @@
+"""What waits in a conversation: work on one exchange, and the slot its reply comes back in.
+
+Takes nothing; gives the two records that `intake` fills and `returns` empties. A slot leaves when it and all before it are
+full: that is what keeps replies in the client's order whatever happens to them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+from chaosproxy.core.decision import Answer, Cut, Run, Silence, Swallow
+from chaosproxy.core.effect import Applied, Outcome
+from chaosproxy.core.effect import Told as Seen
+from chaosproxy.core.engine import Chosen, LiveRule
+from chaosproxy.core.match import Exchange
+from chaosproxy.core.modes import Args
+from chaosproxy.core.world import Name
+
+
+class Stage(Enum):
+    """Where the request at the head of the line stands; one that cannot go on holds up all behind it."""
+
+    SETTLE = auto()  # until what was sent before can no longer change what this means
+    DELAY = auto()  # until its time
+    RUN = auto()  # until the commands that come before it were answered
+    ACT = auto()  # its final decision, or on it goes
+    STUCK = auto()  # lost on its way: for ever, or until another profile
+
+
+@dataclass(slots=True)
+class Told:
+    """A decision that was carried out and is written down once it is known whether Redis applied the command."""
+
+    chosen: Chosen
+    delay: float | None = None
+    detail: str = ""
+    seen: Seen | None = None
+    outcome: Outcome = "ok"
+
+
+@dataclass(slots=True)
+class Work:
+    """One exchange that a rule looks at, or that changes the connection, from its request to its last event."""
+
+    exchange: Exchange
+    name: Name
+    args: Args
+    raw: bytes
+    whole: bool
+    stage: Stage = Stage.SETTLE
+    due: float = 0.0
+    waiting: int = 0
+    runs: list[tuple[Chosen, Run]] = field(default_factory=list)
+    final: tuple[Chosen, Answer | Swallow | Cut | Silence] | None = None
+    after: list[Chosen] = field(default_factory=list)
+    candidates: list[tuple[LiveRule, bytes | None]] = field(default_factory=list)
+    told: list[Told] = field(default_factory=list)
+    gated: bool = False
+    swallowed: tuple[Chosen, str] | None = None
+
+    @property
+    def matters(self) -> bool:
+        """Whether anything is still to be done or written down when the reply is here."""
+        return bool(self.after or self.candidates or self.told)
+
+    @property
+    def looks_at_reply(self) -> bool:
+        """Whether the reply must be whole before the client gets any of it."""
+        return bool(self.after or self.candidates)
+
+
+@dataclass(slots=True)
+class Element:
+    """What the conversation keeps with a command between MULTI and EXEC, for EXEC's array.
+
+    `inserted`: the element of a command the server never saw. `hidden`: ours, not the client's. `renamed`: bytes of the
+    element and what to put in their place.
+    """
+
+    work: Work | None = None
+    hidden: bool = False
+    inserted: bytes | None = None
+    renamed: tuple[tuple[bytes, bytes], ...] = ()
+
+
+@dataclass(slots=True)
+class Final:
+    """What ends an exchange whose reply is here, and when it is its turn."""
+
+    chosen: Chosen
+    decision: Cut | Silence
+    work: Work
+    applied: Applied
+
+
+@dataclass(slots=True)
+class Slot:
+    """The place of one reply in the client's order.
+
+    `frames` is None until it is the next to be answered, then how many are still owed. `before` and `parts` are bytes not
+    yet given to the client: pushes that came ahead of the reply, and the reply. `whole`: nothing of it is given before
+    all of it is here. `full`: all is here. `on_reply` is set for a hidden slot, which has no place in the client's order.
+    """
+
+    name: Name
+    args: Args
+    since: float
+    work: Work | None = None
+    frames: int | None = None
+    before: list[bytes] = field(default_factory=list)
+    parts: list[bytes] = field(default_factory=list)
+    whole: bool = False
+    full: bool = False
+    due: float = 0.0
+    waiting: int = 0
+    never: bool = False
+    element: Element | None = None
+    on_reply: Callable[[bytes, float], None] | None = None
+    final: Final | None = None
+    last_runs: list[tuple[Chosen, Run, Work]] = field(default_factory=list)

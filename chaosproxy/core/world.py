@@ -1,0 +1,117 @@
+"""What all conversations of one proxy share: the engine in force, the command table, the tallies.
+
+Takes nothing from the network; gives each conversation the same view. `net/` replaces its parts as the proxy learns more.
+"""
+
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from typing import Final
+
+from chaosproxy.core import modes
+from chaosproxy.core.command_table import CommandTable
+from chaosproxy.core.engine import Engine
+from chaosproxy.core.fault import ServerInfo
+
+#: Upper bounds of the upstream_seconds histogram, in seconds; the last bucket is +Inf.
+BUCKETS: Final = (
+    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+)  # fmt: skip
+OTHER: Final = "other"
+_MOST_NAMES: Final = 4096
+
+
+class Tally:
+    """One command's counts, plain ints that a collector reads when it is asked. Counts are not cumulative per bucket."""
+
+    __slots__ = ("buckets", "count", "name", "seconds")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.count = 0
+        self.buckets = [0] * (len(BUCKETS) + 1)
+        self.seconds = 0.0
+
+    def took(self, seconds: float) -> None:
+        """One reply came this long after its command was forwarded."""
+        self.buckets[bisect_left(BUCKETS, seconds)] += 1
+        self.seconds += seconds
+
+
+@dataclass(slots=True)
+class Name:
+    """All there is to know of a command's first argument as sent: looked up once, then kept.
+
+    `plain`: one request, one reply, no rule looks at it, nothing follows from it: the fast path. `blocking`: its reply may
+    be waited for on purpose, so the time it takes says nothing about the upstream.
+    """
+
+    upper: bytes
+    tally: Tally
+    interest: bool
+    turning: bool
+    handshake: bool
+    blocking: bool
+    plain: bool
+
+
+@dataclass(slots=True)
+class World:
+    """What all conversations of one proxy share.
+
+    `max_buffer`: bytes that one side of a connection may hold back. `scratch_db`: the database in which swallowed writes are
+    computed, used only while it is proven empty. `epoch`: what added to `now` gives seconds since 1970.
+    """
+
+    engine: Engine
+    table: CommandTable
+    server: ServerInfo = field(default_factory=ServerInfo)
+    max_buffer: int = 16 << 20
+    scratch_db: int = 15
+    epoch: float = 0.0
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    _names: dict[bytes, Name] = field(default_factory=dict)
+
+    def switch(self, engine: Engine) -> None:
+        """Put another engine in force; each conversation is told by its own `switch`."""
+        self.engine = engine
+        self._names.clear()
+
+    def learn(self, table: CommandTable) -> None:
+        """Use another command table, as a live server gave it."""
+        self.table = table
+        self._names.clear()
+
+    def name(self, sent: bytes) -> Name:
+        """Look up a first argument."""
+        found = self._names.get(sent)
+        if found is None:
+            found = self._look_up(sent)
+            if len(self._names) < _MOST_NAMES:
+                self._names[sent] = found
+        return found
+
+    def _look_up(self, sent: bytes) -> Name:
+        upper = sent.upper()
+        spec = self.table.find((upper,))
+        label = spec.name if spec is not None else OTHER
+        tally = self.tallies.get(label)
+        if tally is None:
+            tally = self.tallies[label] = Tally(label)
+        interest = bool(self.engine.interest(upper.decode("utf-8", "backslashreplace")))
+        turning = upper in modes.TURNING
+        raw = upper in modes.RAW
+        return Name(
+            upper=upper,
+            tally=tally,
+            interest=interest,
+            turning=turning,
+            handshake=upper in modes.HANDSHAKE,
+            blocking=spec is not None
+            and ("blocking" in spec.flags or "blocking" in spec.categories),
+            plain=not (interest or turning or raw),
+        )
+
+    @property
+    def swallows(self) -> bool:
+        """Whether a rule in force may swallow a write, so that a transaction's means are settled before its MULTI."""
+        return any(live.fault.writes_only for live in self.engine.rules)

@@ -1,0 +1,67 @@
+"""`blackhole`: silence on an open connection."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from chaosproxy.core.decision import Decision, Direction, Position, Silence
+from chaosproxy.core.fault import Context, Fault, fault
+from chaosproxy.core.setting import Invalid, setting
+from chaosproxy.core.units import DURATION, SIGNED_INT, choice
+
+
+@fault
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blackhole(Fault):
+    """Silence; the socket stays open, as with a peer that is half gone.
+
+    What comes behind on the same connection waits too: TCP delivers nothing out of order.
+    """
+
+    positions = tuple(Position)
+    outcome = "fail / unknown"
+
+    what: Literal["request", "reply", "connection"] = setting(
+        choice("what", "request", "reply", "connection"),
+        "request: it never reaches Redis (before_forward). reply: it never reaches the client (after_apply). connection: from "
+        "here on nothing passes.",
+    )
+    direction: Direction = setting(
+        choice("direction", "both", "to_client", "to_upstream"),
+        "Of what: connection: which way is silent.",
+        default="both",
+    )
+    for_: float | None = setting(
+        DURATION,
+        "Of what: connection: how long. Then what was held goes on, late, as when a partition heals. Left out: for good.",
+        default=None,
+        name="for",
+    )
+    bytes: int | None = setting(
+        SIGNED_INT,
+        "At mid_reply: how many bytes of the reply the client still gets; negative: all but so many. Left out: half.",
+        default=None,
+    )
+
+    def check(self, at: Position) -> None:
+        """What falls silent has to be there at that position."""
+        if self.what == "request" and at is not Position.BEFORE_FORWARD:
+            raise Invalid(
+                "what: request goes with at: before_forward; later there is no request to lose",
+                ("what",),
+            )
+        if self.what == "reply" and at is not Position.AFTER_APPLY:
+            raise Invalid("what: reply goes with at: after_apply", ("what",))
+        if self.what != "connection":
+            if self.for_ is not None:
+                raise Invalid(
+                    "for goes with what: connection; to be late is the fault latency", ("for",)
+                )
+            if self.direction != "both":
+                raise Invalid("direction goes with what: connection", ("direction",))
+        if self.bytes is not None and at is not Position.MID_REPLY:
+            raise Invalid("bytes goes with at: mid_reply", ("bytes",))
+
+    def decide(self, context: Context) -> Decision:
+        """Fall silent."""
+        del context
+        return Silence(self.what, self.direction, self.for_, self.bytes)

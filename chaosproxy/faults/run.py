@@ -1,0 +1,29 @@
+"""`run`: other commands run on the server, right there."""
+
+from dataclasses import dataclass
+
+from chaosproxy.core.decision import Decision, Position, Run
+from chaosproxy.core.fault import Context, Fault, fault
+from chaosproxy.core.setting import setting
+from chaosproxy.core.units import COMMAND_LIST
+
+
+@fault
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunCommands(Fault):
+    """These commands run on the server exactly before the command is forwarded, or after it was applied.
+
+    Their replies are hidden. `{key}` stands for the key that matched. They run in the client's database.
+    """
+
+    positions = (Position.BEFORE_FORWARD, Position.AFTER_APPLY, Position.AFTER_REPLY)
+    outcome = "ok"
+
+    commands: tuple[tuple[bytes, ...], ...] = setting(
+        COMMAND_LIST, "A list of commands, each a list of words: [[SCRIPT, FLUSH]]."
+    )
+
+    def decide(self, context: Context) -> Decision:
+        """Run them."""
+        del context
+        return Run(self.commands)
