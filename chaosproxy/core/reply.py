@@ -1,0 +1,299 @@
+"""Replies as bytes: where each one ends, and what an array is made of.
+
+Takes an upstream's bytes in any pieces, gives reply frames that hold them as received; takes one
+whole array, gives its elements.
+
+A reply is skipped over, not decoded: one counter of values still owed does for any depth (RESP.md 2).
+A push inside another reply is not an element of it: up to Redis 7.0 what EXEC's commands push to
+their own client stands between the elements, and no header counts it. Only a push that confirms a
+(un)subscription is the reply to a queued command.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from chaosproxy.core.syntax import (
+    ARGUMENTS,
+    ARRAYS,
+    BLOBS,
+    CONFIRMATIONS,
+    LINES,
+    WIDTH,
+    ProtocolError,
+    read_length,
+)
+
+#: A line longer than this is not held to see its end, in bytes.
+LINE: Final = 65536
+#: The first element of an aggregate is worth telling if it is shorter, in bytes.
+HEAD: Final = 64
+
+_SIMPLE: Final = ord("+")
+_BULK: Final = ord("$")
+_PUSH: Final = ord(">")
+_ATTRIBUTE: Final = ord("|")
+#: What the next value is looked at for: it may be the head of the frame, or of a push inside it.
+_OF_FRAME: Final = 1
+_OF_PUSH: Final = 2
+
+
+@dataclass(slots=True)
+class ReplyFrame:
+    r"""One reply, push or message as it came; attributes belong to the value that follows them.
+
+    `raw` is all its bytes; if it was cut through, only those not handed out, and `whole` is False.
+    `kind` is the value's first byte, `header` its first line without `\r\n`, LINE bytes at most, and
+    `head` an aggregate's first element if that is a bulk or simple string under HEAD bytes.
+    """
+
+    raw: bytes
+    kind: int
+    head: bytes | None
+    header: bytes
+    whole: bool
+
+
+class ReplyFramer:
+    """Cuts an upstream's bytes into replies, holding and copying as little of them as it can.
+
+    `feed` it, then call `next` until it gives None; everything else is about the unfinished frame
+    behind the complete ones, so it is asked after that. After a ProtocolError or `rest` there are no
+    more frames: what is fed is kept for `rest`.
+    """
+
+    __slots__ = (
+        *("_ready", "_broken", "_ended", "_done", "_tail", "_given", "_cut"),
+        *("_left", "_kind", "_header", "_head", "_look", "_skip", "_long", "_begun"),
+    )
+
+    def __init__(self) -> None:
+        self._ready: deque[ReplyFrame] = deque()
+        self._broken: str | None = None
+        self._ended = False
+        # What is not handed out, in order: bytes read of the unfinished frame, and the unread tail (the
+        # piece of a header, a line or a `head`) from `_given` on. `_cut`: some of it was handed out.
+        self._done: list[bytes] = []
+        self._tail = b""
+        self._given = 0
+        self._cut = False
+        # The unfinished frame: values owed, the kind (0: not known yet), header and head of its value,
+        # and what the next value is looked at for.
+        self._left = 1
+        self._kind = 0
+        self._header = b""
+        self._head: bytes | None = None
+        self._look = 0
+        # How many bytes the value that was read last still has to come, or whether it is a line whose
+        # end is not known; whether a value was read.
+        self._skip = 0
+        self._long = False
+        self._begun = False
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes as they were received. Never raises."""
+        if self._ended:
+            self._done.append(data)
+        elif self._skip > len(data):
+            self._skip -= len(data)
+            self._done.append(data)
+        else:
+            self._scan(self._tail + data if self._tail else data)
+
+    def next(self) -> ReplyFrame | None:
+        """Give the next complete frame, or None until more is fed.
+
+        Raises ProtocolError, then and ever after, where the bytes are no reply; `rest` has them.
+        """
+        if self._ready:
+            return self._ready.popleft()
+        if self._broken is not None:
+            raise ProtocolError(self._broken)
+        return None
+
+    @property
+    def partial(self) -> int:
+        """How many bytes are here that are in no complete frame and were not handed out."""
+        return sum(map(len, self._done)) + len(self._tail) - self._given
+
+    @property
+    def started(self) -> bool:
+        """Whether a byte of an unfinished frame was seen, be it here or handed out."""
+        return self._begun or bool(self._tail)
+
+    @property
+    def kind(self) -> int | None:
+        """The unfinished frame's first byte behind its attributes, once that is seen."""
+        if self._kind or self._left > 1 or not self._tail or self._tail[0] == _ATTRIBUTE:
+            return self._kind or None
+        return self._tail[0]
+
+    def cut_through(self) -> bytes:
+        """Hand out what is here of the unfinished frame, which goes on being watched.
+
+        Another call hands out what came since, and once the frame is complete `next` gives it with what
+        was not handed out as `raw`.
+        """
+        if self._ended:
+            return self.rest()
+        out = b"".join((*self._done, self._tail[self._given :]))
+        self._done.clear()
+        self._given = len(self._tail)
+        self._cut = self.started
+        return out
+
+    def rest(self) -> bytes:
+        """Hand out all that was not handed out, complete frames too. No frames come after this."""
+        tail = self._tail[self._given :]
+        out = b"".join((*(frame.raw for frame in self._ready), *self._done, tail))
+        self._ready.clear()
+        self._done.clear()
+        self._tail = b""
+        self._given = self._kind = 0
+        self._begun = False
+        self._ended = True
+        return out
+
+    def _scan(self, buf: bytes) -> None:  # noqa: C901, PLR0915 - every byte of every server: one loop
+        """Read `buf`, which begins with the tail or where a value goes on, up to its last element."""
+        end, find, array, bulk, ready = len(buf), buf.find, ARRAYS.get, ARGUMENTS.get, self._ready
+        left, kind, header, head = self._left, self._kind, self._header, self._head
+        look, long = self._look, self._long
+        # Bytes before `begin` are handed out or in a frame, those before `pos` are read. `old`: the
+        # first frame that completes here has something to it that `buf` does not tell.
+        begin, pos = self._given, self._skip
+        old = self._begun or self._cut
+        if long:
+            at = find(b"\r\n")
+            long = at < 0
+            pos = end - buf.endswith(b"\r") if long else at + 2
+        try:
+            while not long:
+                if not left:
+                    if pos > end:
+                        break
+                    if old:
+                        self._complete(ReplyFrame(buf[begin:pos], kind, head, header, True))
+                    else:
+                        ready.append(ReplyFrame(buf[begin:pos], kind, head, header, True))
+                    begin, old, left, kind, head = pos, False, 1, 0, None
+                if pos >= end:
+                    break
+                type_ = buf[pos]
+                # The value that the frame is about; all others are in its attributes or inside it.
+                own = not kind and left == 1 and type_ != _ATTRIBUTE
+                if type_ in LINES:
+                    at = find(b"\r\n", pos)
+                    if at < 0:
+                        if end - pos <= LINE:
+                            break
+                        long, at = True, end
+                    if own:
+                        kind, header = type_, buf[pos : min(at, pos + LINE)]
+                    elif look:
+                        text = buf[pos + 1 : at] if type_ == _SIMPLE and at - pos <= HEAD else None
+                        if look == _OF_FRAME:
+                            head = text
+                        elif text in CONFIRMATIONS:
+                            left -= 1
+                        look = 0
+                    pos = end - buf.endswith(b"\r") if long else at + 2
+                    left -= 1
+                elif type_ in BLOBS:
+                    found = bulk(buf[pos : pos + 4]) or bulk(buf[pos : pos + 5])
+                    found = found or read_length(buf, pos)
+                    if found is None or pos + found[1] > end:
+                        break
+                    size, at = found[0], pos + found[1]
+                    stop = at + size + 2 if size >= 0 else at
+                    if own:
+                        kind, header = type_, buf[pos : at - 2]
+                    elif look:
+                        short = type_ == _BULK and 0 <= size < HEAD
+                        if short and stop > end:
+                            break
+                        text = buf[at : stop - 2] if short else None
+                        if look == _OF_FRAME:
+                            head = text
+                        elif text in CONFIRMATIONS:
+                            left -= 1
+                        look = 0
+                    pos = stop
+                    left -= 1
+                else:
+                    found = array(buf[pos : pos + 4]) or read_length(buf, pos)
+                    if found is None or pos + found[1] > end:
+                        break
+                    owed = max(0, found[0]) * WIDTH[type_]
+                    look = 0
+                    if own:
+                        kind, header = type_, buf[pos : pos + found[1] - 2]
+                        look = _OF_FRAME if owed else 0
+                    elif type_ == _PUSH:
+                        look = _OF_PUSH if owed else 0
+                        left += 1
+                    elif type_ == _ATTRIBUTE:
+                        left += 1
+                    left += owed - 1
+                    pos += found[1]
+        except ProtocolError as error:
+            self._broken, self._ended = error.text, True
+            self._done.append(buf[begin:])
+            self._tail = b""
+            self._given = 0
+            return
+        self._left, self._kind, self._header, self._head = left, kind, header, head
+        self._look, self._long = look, long
+        self._skip = max(0, pos - end)
+        self._given = max(0, begin - pos)
+        self._tail = buf[pos:]
+        if pos > begin:
+            self._done.append(buf[begin:pos])
+        self._begun = pos > begin or old
+
+    def _complete(self, frame: ReplyFrame) -> None:
+        """Complete a frame that has begun earlier, of which `raw` is what the last buffer has."""
+        frame.raw = b"".join((*self._done, frame.raw))
+        frame.whole = not self._cut
+        self._done.clear()
+        self._cut = False
+        self._ready.append(frame)
+
+
+def elements(raw: bytes) -> tuple[bytes, list[bytes], list[bytes]]:
+    r"""Split one whole aggregate: its header, its elements, and the pushes that stand between them.
+
+    The header is its first line with `\r\n`, behind its attributes if it has any; a map's elements are
+    its keys and values in turn; an element's attributes belong to it. All bytes of `raw` are in exactly
+    one of the parts. A null has no elements. Raises ProtocolError if `raw` is anything else.
+    """
+    value = raw
+    while value[:1] == b"|":
+        found = read_length(value, 0)
+        inside = _frames(value[found[1] :]) if found else []
+        if not inside:
+            raise ProtocolError("an attribute of nothing")
+        value = inside[-1].raw
+    found = read_length(value, 0) if value and value[0] in WIDTH else None
+    if found is None:
+        raise ProtocolError(f"{raw[:HEAD]!r} is no aggregate")
+    parts: list[bytes] = []
+    pushes: list[bytes] = []
+    for frame in _frames(value[found[1] :]):
+        aside = frame.kind == _PUSH and frame.head not in CONFIRMATIONS
+        (pushes if aside else parts).append(frame.raw)
+    if len(parts) != max(0, found[0]) * WIDTH[value[0]]:
+        raise ProtocolError(f"{len(parts)} elements in {raw[:HEAD]!r}")
+    return raw[: len(raw) - len(value) + found[1]], parts, pushes
+
+
+def _frames(raw: bytes) -> list[ReplyFrame]:
+    """Cut bytes that are whole replies; raises ProtocolError if they are not."""
+    framer = ReplyFramer()
+    framer.feed(raw)
+    frames = []
+    while (frame := framer.next()) is not None:
+        frames.append(frame)
+    if framer.partial:
+        raise ProtocolError("a reply that goes on")
+    return frames
