@@ -163,7 +163,9 @@ _SHAPES: Final = {
         required=("min", "alpha"),
     ),
 }
-_WHAT: Final = "a duration such as 800ms or a distribution such as {lognormal: {p50: 10ms, p99: 300ms}}"
+_WHAT: Final = (
+    "a duration such as 800ms or a distribution such as {lognormal: {p50: 10ms, p99: 300ms}}"
+)
 
 
 def _distribution(value: object) -> Distribution:
