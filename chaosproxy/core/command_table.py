@@ -141,7 +141,7 @@ class CommandTable:
     def key_positions(self, spec: CommandSpec, args: Sequence[bytes | None]) -> tuple[int, ...]:
         """Give the indices of the arguments that are keys, as COMMAND GETKEYS would.
 
-        Empty for what the server would refuse as a syntax error. Never raises.
+        Of what the server would refuse as a syntax error, those that can be told. Never raises.
         """
         if spec.single_key:
             return (spec.single_key,) if spec.single_key < len(args) else ()

@@ -139,7 +139,9 @@ def single_position(specs: Sequence[KeySpec]) -> int:
     Most commands are of this kind; knowing it beforehand spares them the interpreter.
     """
     match specs:
-        case [KeySpec(flags, BeginIndex(index), FindRange(0, _, _))] if "not_key" not in flags:
+        case [KeySpec(flags, BeginIndex(index), FindRange(0, _, _))] if (
+            index > 0 and "not_key" not in flags
+        ):
             return index
         case _:
             return 0
@@ -158,7 +160,7 @@ def positions(specs: Iterable[KeySpec], args: Args) -> Iterator[int]:
         if not 0 < begin < len(args):
             continue
         first, last, step = _span(spec.find, begin, args)
-        if first <= last < len(args):
+        if 0 < first <= last < len(args):
             yield from range(first, last + 1, step)
 
 
@@ -193,7 +195,8 @@ def _after_keyword(keyword: bytes, start_from: int, args: Args) -> int:
     """Give the index after the keyword, 0 when it is not there."""
     count = len(args)
     # The last argument can be no keyword, nothing would follow it.
-    where = range(start_from, count - 1) if start_from > 0 else range(count + start_from, 0, -1)
+    forwards = start_from >= 0
+    where = range(start_from, count - 1) if forwards else range(count + start_from, 0, -1)
     for index in where:
         arg = args[index]
         if arg is not None and arg.upper() == keyword:
@@ -210,12 +213,10 @@ def _range_end(begin: int, count: int, last: int, limit: int) -> int:
 
 
 def _count_of(args: Args, index: int) -> int:
-    """Read a count as the server does (plain decimal digits); 0 for anything else."""
+    """Read a count of arguments; 0 for anything that is none."""
     arg = args[index] if 0 <= index < len(args) else None
     # Longer than any count of arguments: not worth converting, and int() refuses huge ones.
-    if arg is None or not arg.isdigit() or len(arg) > 10 or (arg[:1] == b"0" and arg != b"0"):
-        return 0
-    return int(arg)
+    return int(arg) if arg is not None and arg.isdigit() and len(arg) <= 10 else 0
 
 
 def sort_positions(args: Args) -> Iterator[int]:
@@ -247,6 +248,7 @@ def migrate_positions(args: Args) -> Iterator[int]:
             # With a key in both places the server refuses the command.
             if args[3] == b"":
                 yield from range(index + 1, len(args))
-            return
+                return
+            break
         index += 1 + takes.get(word, 0)
     yield 3
