@@ -59,8 +59,8 @@ class Place:
             self.text.file,
             self.line if self.text.numbered else 0,
             self.column,
-            message,
-            suggestion,
+            _printable(message),
+            _printable(suggestion),
             lines[self.line - 1] if self.line <= len(lines) else "",
         )
 
@@ -94,7 +94,7 @@ class Problem:
 
 def _window(line: str, column: int) -> tuple[str, int]:
     """The part of a line that is worth showing, without control characters, and the column in it."""
-    line = "".join(char if char.isprintable() or char == "\t" else "?" for char in line)
+    line = _printable(line)
     if len(line) <= _WIDEST:
         return line, column
     start = max(0, column - _WIDEST // 2)
@@ -102,6 +102,11 @@ def _window(line: str, column: int) -> tuple[str, int]:
     before = "..." if start else ""
     after = "..." if start + _WIDEST < len(line) else ""
     return f"{before}{part}{after}", column - start + len(before)
+
+
+def _printable(text: str) -> str:
+    """Nothing that moves a terminal's cursor, and no lone surrogate, which no stream takes."""
+    return "".join(char if char.isprintable() or char == "\t" else "?" for char in text)
 
 
 class ProfileError(Exception):
