@@ -3,10 +3,10 @@
 Takes an upstream's bytes in any pieces, gives reply frames that hold them as received; takes one
 whole array, gives its elements.
 
-A reply is skipped over, not decoded: one counter of values still owed does for any depth (RESP.md 2).
-A push inside another reply is not an element of it: up to Redis 7.0 what EXEC's commands push to
-their own client stands between the elements, and no header counts it. Only a push that confirms a
-(un)subscription is the reply to a queued command.
+A reply is skipped over, not decoded: one counter of values still owed does for any depth (RESP.md
+2). A push inside another reply is not an element of it: up to Redis 7.0 what EXEC's commands push
+to their own client stands between the elements, and no header counts it. Only a push that confirms
+a subscription, or its end, is the reply to a queued command.
 """
 
 from collections import deque
@@ -43,7 +43,7 @@ class ReplyFrame:
     r"""One reply, push or message as it came; attributes belong to the value that follows them.
 
     `raw` is all its bytes; if it was cut through, only those not handed out, and `whole` is False.
-    `kind` is the value's first byte, `header` its first line without `\r\n`, LINE bytes at most, and
+    `kind` is the value's first byte, `header` its first line without `\r\n`, LINE bytes at most,
     `head` an aggregate's first element if that is a bulk or simple string under HEAD bytes.
     """
 
@@ -58,8 +58,8 @@ class ReplyFramer:
     """Cuts an upstream's bytes into replies, holding and copying as little of them as it can.
 
     `feed` it, then call `next` until it gives None; everything else is about the unfinished frame
-    behind the complete ones, so it is asked after that. After a ProtocolError or `rest` there are no
-    more frames: what is fed is kept for `rest`.
+    behind the complete ones, so it is asked after that. After a ProtocolError or `rest` there are
+    no more frames: what is fed is kept for `rest`.
     """
 
     __slots__ = (
@@ -71,21 +71,21 @@ class ReplyFramer:
         self._ready: deque[ReplyFrame] = deque()
         self._broken: str | None = None
         self._ended = False
-        # What is not handed out, in order: bytes read of the unfinished frame, and the unread tail (the
-        # piece of a header, a line or a `head`) from `_given` on. `_cut`: some of it was handed out.
+        # What is not handed out, in order: bytes read of the unfinished frame, and the unread tail
+        # (a piece of a header, a line or a head) from `_given` on. `_cut`: some of it was handed out.
         self._done: list[bytes] = []
         self._tail = b""
         self._given = 0
         self._cut = False
-        # The unfinished frame: values owed, the kind (0: not known yet), header and head of its value,
-        # and what the next value is looked at for.
+        # The unfinished frame: values owed, the kind (0: not known yet), header and head of its
+        # value, and what the next value is looked at for.
         self._left = 1
         self._kind = 0
         self._header = b""
         self._head: bytes | None = None
         self._look = 0
-        # How many bytes the value that was read last still has to come, or whether it is a line whose
-        # end is not known; whether a value was read.
+        # How many bytes of the value that was read last are still to come, or whether it is a line
+        # whose end is not known; whether anything was read.
         self._skip = 0
         self._long = False
         self._begun = False
@@ -131,8 +131,8 @@ class ReplyFramer:
     def cut_through(self) -> bytes:
         """Hand out what is here of the unfinished frame, which goes on being watched.
 
-        Another call hands out what came since, and once the frame is complete `next` gives it with what
-        was not handed out as `raw`.
+        Another call hands out what came since, and once the frame is complete `next` gives it with
+        what was not handed out as `raw`.
         """
         if self._ended:
             return self.rest()
@@ -154,8 +154,8 @@ class ReplyFramer:
         self._ended = True
         return out
 
-    def _scan(self, buf: bytes) -> None:  # noqa: C901, PLR0915 - every byte of every server: one loop
-        """Read `buf`, which begins with the tail or where a value goes on, up to its last element."""
+    def _scan(self, buf: bytes) -> None:  # noqa: C901, PLR0915 - every reply: one loop, local names
+        """Read `buf`, which begins with the tail or where a value goes on, as far as it goes."""
         end, find, array, bulk, ready = len(buf), buf.find, ARRAYS.get, ARGUMENTS.get, self._ready
         left, kind, header, head = self._left, self._kind, self._header, self._head
         look, long = self._look, self._long
@@ -263,9 +263,9 @@ class ReplyFramer:
 def elements(raw: bytes) -> tuple[bytes, list[bytes], list[bytes]]:
     r"""Split one whole aggregate: its header, its elements, and the pushes that stand between them.
 
-    The header is its first line with `\r\n`, behind its attributes if it has any; a map's elements are
-    its keys and values in turn; an element's attributes belong to it. All bytes of `raw` are in exactly
-    one of the parts. A null has no elements. Raises ProtocolError if `raw` is anything else.
+    The header is its first line with `\r\n`, behind its attributes if it has any; a map's elements
+    are its keys and values in turn; an element's attributes belong to it. Each byte of `raw` is in
+    exactly one of the parts. A null has no elements. Raises ProtocolError for anything else.
     """
     value = raw
     while value[:1] == b"|":

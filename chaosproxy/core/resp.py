@@ -3,10 +3,10 @@ r"""Requests as bytes: where each one ends; and how we write the frames that we 
 Takes a client's bytes in any pieces, gives request frames that hold them as received; takes values,
 gives encoded frames.
 
-The framer watches the stream as the server does (RESP.md 1.1): it looks for the `\r` of a header and
-steps over the byte behind it, steps over the two bytes behind an argument, and checks neither. It
-enforces none of the server's settings. What servers do not take as a command it does not guess at:
-it raises, and the connection goes on as raw bytes.
+The framer watches the stream as the server does (RESP.md 1.1): it looks for the `\r` of a header
+and steps over the byte behind it, steps over the two bytes behind an argument, and checks neither.
+It enforces none of the server's settings. What servers do not take as a command it does not guess
+at: it raises, and the connection goes on as raw bytes.
 """
 
 from collections import deque
@@ -38,10 +38,10 @@ _LEAST: Final = 6
 class RequestFrame:
     """One command as it came.
 
-    `args` are its arguments, name first; one is None only if the frame was cut through and it was not
-    kept. `raw` is the frame's bytes, and before them any that make no command; of a frame that was cut
-    through, only what had not been handed out. `whole` is False if a part of the frame itself was
-    handed out. `inline` tells a line of words from an array.
+    `args` are its arguments, name first; one is None only if the frame was cut through and it was
+    not kept. `raw` is the frame's bytes, and before them any that make no command; of a frame that
+    was cut through, only what had not been handed out. `whole` is False if a part of the frame
+    itself was handed out. `inline` tells a line of words from an array.
     """
 
     args: list[bytes | None]
@@ -54,10 +54,10 @@ class RequestFramer:
     """Cuts a client's bytes into requests, holding and copying as little of them as it can.
 
     `feed` it, then call `next` until it gives None; everything else is about the unfinished frame
-    behind the complete ones, so it is asked after that. Bytes that make no command (empty lines, `*0`,
-    `*-1`) become the front of the next frame's `raw`; until there is one they count in `partial`, not
-    as `started`, and `cut_through` hands them out. After a ProtocolError or `rest` there are no more
-    frames: what is fed is kept for `rest`.
+    behind the complete ones, so it is asked after that. Bytes that make no command (empty lines,
+    `*0`, `*-1`) become the front of the next frame's `raw`; until there is one they count in
+    `partial`, not as `started`, and `cut_through` hands them out. After a ProtocolError or `rest`
+    there are no more frames: what is fed is kept for `rest`.
     """
 
     __slots__ = (
@@ -70,15 +70,15 @@ class RequestFramer:
         self._broken: str | None = None
         self._ended = False
         # What is not handed out, in order: bytes that make no command, bytes read of the unfinished
-        # frame, and the unread tail from `_given` on. An argument that is still coming grows the tail
-        # piece by piece; they are joined once, when all of it is there.
+        # frame, and the unread tail from `_given` on. An argument that is still coming grows the
+        # tail piece by piece; they are joined once, when all of it is there.
         self._blank: list[bytes] = []
         self._done: list[bytes] = []
         self._tail: list[bytes] = []
         self._tail_size = 0
         self._given = 0
-        # The unfinished frame: arguments read and owed, bytes read. Once an argument's header is read:
-        # the bytes from the start of the tail to the argument's end, and whether it has lost some.
+        # The unfinished frame: arguments read and owed, bytes read. Once an argument's header is
+        # read: the bytes from the tail's start to the argument's end, and whether it has lost some.
         self._args: list[bytes | None] = []
         self._left = 0
         self._size = 0
@@ -125,7 +125,7 @@ class RequestFramer:
         return self._args[0] if self._args else None
 
     def size_hint(self) -> int:
-        """Give the unfinished frame's least size in bytes, by the lengths it has announced so far."""
+        """Give the unfinished frame's least size in bytes, by the lengths announced so far."""
         if self._need:
             return self._size + self._need + (self._left - 1) * _LEAST
         return self._size + max(self._tail_size, self._left * _LEAST)
@@ -133,9 +133,9 @@ class RequestFramer:
     def cut_through(self) -> bytes:
         """Hand out what is here of the unfinished frame, and bytes before it that make no command.
 
-        The frame goes on being watched: another call hands out what came since, and once it is complete
-        `next` gives it with what was not handed out as `raw`. Arguments over KEEP bytes, and all after
-        the first KEEP_ALL bytes, become None.
+        The frame goes on being watched: another call hands out what came since, and once it is
+        complete `next` gives it with what was not handed out as `raw`. Arguments over KEEP bytes,
+        and all after the first KEEP_ALL bytes, become None.
         """
         if self._ended:
             return self.rest()
@@ -168,13 +168,13 @@ class RequestFramer:
         self._ended = True
         return out
 
-    def _scan(self, buf: bytes) -> None:  # noqa: C901, PLR0915 - every byte of every client: one loop
+    def _scan(self, buf: bytes) -> None:  # noqa: C901, PLR0915 - every command: one loop, all local
         """Read `buf`, which is the tail, up to the last complete element in it."""
         end, ready, array, argument = len(buf), self._ready, ARRAYS.get, ARGUMENTS.get
         args, left = self._args, self._left
         # Bytes before `begin` are handed out or in a frame, those before `pos` are read; `first` is
-        # where the last frame that begins in `buf` does so. `old`: the first frame that completes here
-        # has something to it that `buf` does not tell.
+        # where the last frame that begins in `buf` does so. `old`: the first frame that completes
+        # here has something to it that `buf` does not tell.
         begin, first, pos = self._given, -1, self._need
         old = bool(self._blank or self._done or self._cut)
         if pos:
@@ -236,7 +236,7 @@ class RequestFramer:
         self._keep(buf, begin, first, pos)
 
     def _keep(self, buf: bytes, begin: int, first: int, pos: int) -> None:
-        """Keep what a scan leaves: bytes that make no command, bytes of a frame, the unread tail."""
+        """Keep what a scan leaves: bytes that make no command, of a frame, the unread tail."""
         start = pos
         if self._left:
             start = max(begin, first)
@@ -318,7 +318,7 @@ def encode_array(elements: Sequence[bytes]) -> bytes:
 
 
 def encode_map(protocol: int, pairs: Sequence[tuple[bytes, bytes]]) -> bytes:
-    """Write a map of encoded keys and values; in RESP2 it is an array of keys and values in turn."""
+    """Write a map of encoded keys and values; in RESP2 it is an array of both in turn."""
     items = [item for pair in pairs for item in pair]
     return encode_array(items) if protocol < 3 else b"%%%d\r\n%s" % (len(pairs), b"".join(items))
 

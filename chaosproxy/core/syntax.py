@@ -11,8 +11,8 @@ from typing import Final
 HEADER: Final = 22
 #: The longest line that servers take as an inline command in any pieces, in bytes without its `\n`.
 INLINE: Final = 65536
-#: The types of reply that are one line, those that are a length and so many bytes, and those that are
-#: a count and so many values, or so many times two.
+#: The types of reply that are one line, those that are a length and so many bytes, and those that
+#: are a count and so many values, or so many times two.
 LINES: Final = b"+-:_#,("
 BLOBS: Final = b"$=!"
 WIDTH: Final = {ord("*"): 1, ord("~"): 1, ord(">"): 1, ord("%"): 2, ord("|"): 2}
@@ -35,17 +35,17 @@ def _short_headers(kind: bytes) -> dict[bytes, tuple[int, int]]:
     return {header[: 4 if n < 100 else 5]: (n, len(header)) for n, header in headers}
 
 
-#: What nearly all headers begin with, in 4 or else 5 bytes, and what `read_header` reads in them: this
-#: is what makes a framer in Python fast. The last byte of such a header may not be there yet.
+#: What nearly all headers begin with, in 4 or else 5 bytes, and what `read_header` reads in them:
+#: this makes a framer in Python fast. The last byte of such a header may not be there yet.
 ARRAYS: Final = _short_headers(b"*")
 ARGUMENTS: Final = _short_headers(b"$")
 
 
 def read_header(buf: bytes, pos: int) -> tuple[int, int] | None:
-    r"""Give the number in the header at `pos` and the header's size in bytes, or None if it goes on.
+    r"""Give the number in the header at `pos` and the header's size, or None if it goes on.
 
-    Its end is `\r` and one more byte, whatever that is; its number has 64 bits and is written in the one
-    way servers write and accept (RESP.md 1.1). Raises ProtocolError for anything else.
+    Its end is `\r` and one more byte, whatever that is; its number has 64 bits and is written in
+    the one way servers write and accept (RESP.md 1.1). Raises ProtocolError for anything else.
     """
     at = buf.find(b"\r", pos, pos + HEADER)
     if at < 0 and len(buf) - pos < HEADER:
@@ -71,7 +71,7 @@ def read_argument(buf: bytes, pos: int) -> tuple[int, int] | None:
 
 
 def read_length(buf: bytes, pos: int) -> tuple[int, int] | None:
-    """Read what must be the header of a reply that is not one line, as `read_header` does: -1 is null."""
+    """Read what must be the header of a reply that is not one line; -1 stands for null."""
     type_ = buf[pos]
     if type_ not in BLOBS and type_ not in WIDTH:
         raise ProtocolError(f"no reply begins with {buf[pos : pos + 1]!r}")
@@ -84,8 +84,8 @@ def read_length(buf: bytes, pos: int) -> tuple[int, int] | None:
 def read_line(buf: bytes, pos: int) -> bytes | None:
     r"""Give the inline command at `pos` without its `\n`, or None if it goes on.
 
-    Raises ProtocolError for what servers read no further: a line that is too long, or one with a NUL,
-    up to which they look for the newline for ever.
+    Raises ProtocolError for what servers read no further: a line that is too long, or one with a
+    NUL, up to which they look for the newline for ever.
     """
     at = buf.find(b"\n", pos, pos + INLINE + 1)
     line = buf[pos : pos + INLINE + 1 if at < 0 else at]
@@ -96,7 +96,7 @@ def read_line(buf: bytes, pos: int) -> bytes | None:
 
 # A start without quotes, then perhaps one quoted part, up to a blank. Behind a closing quote Redis
 # wants a blank or the end, where \v and \f count too; Valkey 9 takes anything and goes on with the
-# word. What they read differently is not understood here.
+# word. It also leaves out every \xff. What they read differently is not understood here.
 _WORD: Final = re.compile(
     rb"""
     ( [^ \t\r\n"']*+ )
@@ -106,18 +106,20 @@ _WORD: Final = re.compile(
     """,
     re.DOTALL | re.VERBOSE,
 )
-_SPECIAL: Final = re.compile(rb"[\"'\v\f]")
+_SPECIAL: Final = re.compile(rb"[\"'\v\f\xff]")
 _ESCAPE: Final = re.compile(rb"\\(?:x([0-9a-fA-F]{2})|(.))", re.DOTALL)
 _ESCAPED: Final = {b"n": b"\n", b"r": b"\r", b"t": b"\t", b"b": b"\b", b"a": b"\a"}
 
 
 def split_words(line: bytes) -> list[bytes]:
-    r"""Split an inline command into words; raises ProtocolError if its quotes are unbalanced.
+    r"""Split an inline command into words; raises ProtocolError if servers do not agree on them.
 
     Double quotes know `\n \r \t \b \a \xHH` and `\` before any other byte, single quotes only `\'`.
     """
     if not _SPECIAL.search(line):
         return line.split()
+    if b"\xff" in line:
+        raise ProtocolError("a byte 255 in an inline command")
     words = []
     pos = len(line) - len(line.lstrip())
     while pos < len(line):

@@ -31,10 +31,10 @@ class _Open:
 def decode(raw: bytes) -> object:
     """Give the value of one whole reply; raises ProtocolError if it is not one.
 
-    Strings of all kinds are bytes (a verbatim one without its format), numbers int and float, booleans
-    bool, nulls None, errors ErrorReply. Arrays, sets and pushes are lists, a map is a list of pairs
-    (keys may be anything, and come twice). Attributes, and pushes that are no element (see `reply`),
-    are left out.
+    Strings of all kinds are bytes (a verbatim one without its format), numbers int and float,
+    booleans bool, nulls None, errors ErrorReply. Arrays, sets and pushes are lists, a map is a list
+    of pairs (a key may be anything, and come twice). Attributes, and pushes that are no element
+    (see `reply`), are left out.
     """
     pos = 0
     above: list[_Open] = []
@@ -63,7 +63,7 @@ def decode(raw: bytes) -> object:
 
 
 def _item(raw: bytes, pos: int) -> tuple[bytes, bytes | None, int, int]:
-    """Read the line, blob or header at `pos`: its type, its text, how many values it owes, its end."""
+    """Read the line, blob or header at `pos`: its type, text, number of values owed, its end."""
     kind = raw[pos : pos + 1]
     if kind and kind in LINES:
         end = raw.find(b"\r\n", pos)
