@@ -4,7 +4,9 @@ Takes a pattern and a value, both bytes; gives whether the whole value matches.
 
 `*` any run, `?` one byte, `[abc]` `[a-z]` `[^a]` one of a class, and a backslash takes the next
 byte as it is, in a class too. Nothing is malformed: a class that is never closed goes on to the end, a
-range the wrong way round is turned, a last lone backslash is itself. Bytes count as 0 to 255.
+range the wrong way round is turned, a last lone backslash is itself. Bytes count as
+0 to 255. A lone `*` matches the empty value too, though Redis' own matcher says no to it: it is asked
+about clients without a name.
 """
 
 import re
