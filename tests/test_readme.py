@@ -17,9 +17,12 @@ from pathlib import Path
 
 import pytest
 
+from chaosproxy import catalogue
+
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
-CHAOSPROXY = (sys.executable, "-c", "from chaosproxy.cli import main; main()")
+CHAOSPROXY = (sys.executable, "-m", "chaosproxy")
+FAULTS = re.compile(r"(?<=<!-- faults:begin -->\n).*(?=<!-- faults:end -->)", re.DOTALL)
 
 
 def blocks(language: str) -> list[str]:
@@ -145,3 +148,19 @@ def test_options():
         said |= set(re.findall(r"--[a-z-]+", line))
     assert len(said) > 5
     assert said - known - {"--help"} == set()
+
+
+def with_faults() -> str:
+    """Give README with the catalogue as the code has it."""
+    text, times = FAULTS.subn(lambda _: catalogue.markdown(), README)
+    assert times == 1
+    return text
+
+
+def test_catalogue():
+    """README's tables of faults are the code's own; `python -m tests.test_readme` renews them."""
+    assert with_faults() == README
+
+
+if __name__ == "__main__":
+    (ROOT / "README.md").write_text(with_faults())
