@@ -504,6 +504,8 @@ KEYS = _calls(
     eval return 2 a b c d
     eval return 0 a b
     evalsha abc 1 a b
+    evalsha_ro abc 1 a b
+    clusterscan 0
     eval_ro return 2 a b
     fcall f 2 a b c
     fcall_ro f 1 a b

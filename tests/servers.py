@@ -68,7 +68,7 @@ class Server:
     folder: Path
     control: Wire
     cluster: bool
-    _config: dict[bytes, bytes] = field(default_factory=dict)
+    _config: dict[bytes, bytes] = field(default_factory=dict, repr=False)
 
     @property
     def pid(self) -> int:
