@@ -101,10 +101,9 @@ def test_not_alive(control):
     ("address", "reason"),
     [
         ("off", "nothing to ask"),
-        ("127.0.0.1", "names no port"),
-        ("127.0.0.1:0", "names no port"),
+        ("127.0.0.1", "CHAOSPROXY_CONTROL=127.0.0.1: expected HOST:PORT"),
         ("127.0.0.1:http", "CHAOSPROXY_CONTROL=127.0.0.1:http: "),
-        ("[::1:9380", "CHAOSPROXY_CONTROL=[::1:9380: "),
+        ("::1:9380", "CHAOSPROXY_CONTROL=::1:9380: an IPv6 address stands in brackets"),
     ],
 )
 def test_an_address_that_cannot_be_asked(address, reason):
@@ -121,4 +120,4 @@ def test_as_the_container_runs_it(control):
     control.status = 500
     dead = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (dead.returncode, dead.stdout) == (1, "")
-    assert dead.stderr == f"http://:{control.port}/healthz answered 500\n"
+    assert dead.stderr == f"http://127.0.0.1:{control.port}/healthz answered 500\n"
