@@ -131,6 +131,8 @@ def test_ctrl_c_and_sigterm_to_the_whole_group_leave_it_to_its_owner():
         assert server._run.watchdog.poll() is None
 
 
+# The test runner's own threads are of no concern to this child.
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_forked_child_does_not_take_it_along():
     """A child forked from the owner neither ends the server at its exit nor keeps stop waiting."""
     with Embedded() as server:

@@ -6,6 +6,7 @@ the server itself (RESP.md 5.5), or what absent keys are answered with.
 
 import re
 from dataclasses import dataclass
+from typing import assert_never
 
 from chaosproxy.core.command import Command
 from chaosproxy.core.reply_shape import Either, Leaf, Many, Node, argument, choose, words_of
@@ -71,6 +72,8 @@ class _Maker:
                 return b"%c%d\r\n%s" % (self._sigil(node.kind), count, body)
             case Leaf(kind, hint):
                 return self._leaf(kind, hint)
+            case _:
+                assert_never(node)
 
     def _sigil(self, kind: str) -> int:
         return {"set": b"~", "map": b"%"}.get(kind, b"*")[0] if self.protocol == 3 else b"*"[0]
@@ -93,30 +96,26 @@ class _Maker:
 
     def _repeat(self, measure: str) -> int:
         # A client may claim any number; no reply has more items than its command has arguments.
-        return min(max(self._measure(measure), 0), len(self.command.args))
+        return min(max(self._measure(measure), 0), len(self.command.args)) if measure else 0
 
     def _measure(self, measure: str) -> int:
         args = self.command.args
-        match measure[:1], measure[1:]:
-            case "", _:
-                return 0
-            case "k", _:
-                return len(self.command.key_positions)
-            case "l", index:
-                return len(argument(self.command, int(index)) or b"")
-            case "n", rest:
-                start, _, parts = rest.partition("/")
-                return max(len(args) - int(start), 0) // int(parts or 1)
-            case "#", rest:
-                wanted = {word.encode() for word in rest.split(",")}
-                return sum(word in wanted for word in words_of(self.command, 2))
-            case "@", index if index.isdigit():
-                return _number(argument(self.command, int(index)))
-            case "@", word:
-                words = list(words_of(self.command, 0))
-                place = words.index(word.encode()) if word.encode() in words else len(args)
-                return _number(argument(self.command, place + 1))
-        raise ValueError(f"not a measure: {measure!r}")
+        kind, rest = measure[:1], measure[1:]
+        if kind == "k":
+            return len(self.command.key_positions)
+        if kind == "l":
+            return len(argument(self.command, int(rest)) or b"")
+        if kind == "n":
+            start, _, parts = rest.partition("/")
+            return max(len(args) - int(start), 0) // int(parts or 1)
+        if kind == "#":
+            wanted = {word.encode() for word in rest.split(",")}
+            return sum(word in wanted for word in words_of(self.command, 2))
+        if rest.isdigit():
+            return _number(argument(self.command, int(rest)))
+        words = [(arg or b"").upper() for arg in args]
+        place = words.index(rest.encode()) if rest.encode() in words else len(args)
+        return _number(argument(self.command, place + 1))
 
     def _leaf(self, kind: str, hint: str) -> bytes:
         fixed = _FIXED.get(kind)

@@ -42,6 +42,7 @@ _TOKEN = re.compile(r'![^;]*|nil\[\]|"[^"]*"|\.\.\.[^\s\])}>]*|[\[\](){}<>|]|[^\
 _CONDITION = re.compile(
     r"(?P<words>[A-Z,]+)(?:@(?P<start>\d+))?|(?P<least>\d+)\+|(?P<at>\d+)=(?P<value>\S+)"
 )
+_MEASURE = re.compile(r"keys|n\d+(/\d+)?|l\d+|@-?\d+|@[A-Z]+|#[A-Z,]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,19 +126,26 @@ def _read_item(tokens: list[str]) -> Leaf | Many:
         if not word or word in "])}>|" or word.startswith("..."):
             raise ValueError(f"not a shape: {word!r}")
         kind, equals, hint = word.partition("=") if word[0] not in '"!' else (word, "", "")
-        return Leaf(kind, hint if equals else "")
+        return Leaf(kind, _read_measure(hint) if equals else "")
     kind, closing = _CLOSING[word]
     items: list[Node] = []
     repeat = None
     while tokens and tokens[0] != closing:
         if tokens[0].startswith("..."):
-            repeat = tokens.pop(0).removeprefix("...")
+            text = tokens.pop(0).removeprefix("...")
+            repeat = _read_measure(text) if text else ""
         else:
             items.append(_read_choice(tokens))
     if not tokens:
         raise ValueError(f"{closing!r} is missing")
     tokens.pop(0)
     return Many(kind, tuple(items), repeat)
+
+
+def _read_measure(text: str) -> str:
+    if not _MEASURE.fullmatch(text):
+        raise ValueError(f"not a measure: {text!r}")
+    return text
 
 
 def _holds(condition: str, command: Command) -> bool:

@@ -108,6 +108,7 @@ def test_plausible_replies_have_the_commands_shape(any_server, protocol):
         ("LPOP k 2", b"*-1\r\n", b"_\r\n"),
         ("SPOP k 2", b"*0\r\n", b"~0\r\n"),
         ("ZINCRBY z 2.5 m", b"$3\r\n2.5\r\n", b",2.5\r\n"),
+        ("ZINCRBY z x m", b"$1\r\n0\r\n", b",0\r\n"),
         ("ZADD z INCR 2 m", b"$1\r\n2\r\n", b",2\r\n"),
         ("XADD x * f v", b"$7\r\n12345-0\r\n", b"$7\r\n12345-0\r\n"),
         ("XADD x 7-1 f v", b"$3\r\n7-1\r\n", b"$3\r\n7-1\r\n"),

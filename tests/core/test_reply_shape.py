@@ -48,7 +48,21 @@ def test_reads_choices_and_aggregates():
 
 
 @pytest.mark.parametrize(
-    "code", ["[", "[int", "int]", "int|", "|", "...", "int int", "x y: int", "", "(]"]
+    "code",
+    [
+        "[",
+        "[int",
+        "int]",
+        "int|",
+        "|",
+        "...",
+        "int int",
+        "x y: int",
+        "",
+        "(]",
+        "int=x",
+        "[nil...2]",
+    ],
 )
 def test_refuses_what_is_none(code):
     """A malformed code is found when it is read, not when a client waits for the reply."""
