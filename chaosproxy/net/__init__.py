@@ -1,0 +1,15 @@
+"""Everything with sockets and clocks around the pure core; the only place that knows asyncio.
+
+- address.py: where to listen and to dial, as users write it
+- tls.py: contexts from the files users name
+- listener.py: accepts clients (TCP, unix socket, TLS)
+- dial.py: opens connections to the server
+- connection.py: joins a client's two sockets and the conversation between them
+- sides.py: those two sockets, as asyncio sees them
+- alarm.py: the one timer of a conversation
+- ending.py: how a connection ends, by RST or FIN, after the bytes that were promised
+- side.py: the proxy's own connections to the server
+- survey.py: asks the server what it is and which commands it knows
+- proxy.py: all connections of one proxy, its profile in force, its start and its end
+- loop.py: the event loop, in a thread of its own
+"""

@@ -1,0 +1,39 @@
+"""What the proxy says on stderr while it runs.
+
+Takes a level and a format; gives log lines: text for people, JSON for collectors.
+"""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+
+LEVELS = ("debug", "info", "warning", "error")
+FORMATS = ("text", "json")
+
+
+def set_up(level: str, format_: str) -> None:
+    """Send the package's log to stderr."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        _Json() if format_ == "json" else logging.Formatter("chaosproxy: %(message)s")
+    )
+    log = logging.getLogger("chaosproxy")
+    log.handlers[:] = [handler]
+    log.setLevel(level.upper())
+    log.propagate = False
+
+
+class _Json(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if isinstance(record.args, dict):
+            line |= record.args
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)

@@ -1,0 +1,186 @@
+"""The options that start a proxy, declared once for every command that starts one.
+
+Takes words of the command line and environment variables; gives RunOptions.
+"""
+
+from collections.abc import Callable
+from dataclasses import fields
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from chaosproxy.cli import logs
+from chaosproxy.cli.settings import DEFAULT_PROFILE, RunOptions
+from chaosproxy.core import units
+from chaosproxy.core.setting import Invalid
+from chaosproxy.profile import names
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+class ByteSize(click.ParamType[int]):
+    """A number of bytes: `1048576`, `64KiB`, `16MiB`."""
+
+    name = "SIZE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read it as profiles read sizes."""
+        try:
+            size: int = units.SIZE.parse(int(value) if str(value).isdecimal() else value)
+        except Invalid as error:
+            self.fail(error.message, param, ctx)
+        return size
+
+
+def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
+    return [CompletionItem(name) for name in names() if name.startswith(incomplete)]
+
+
+def _option(*names: str, help: str, env: bool = True, **more: Any) -> Callable[[F], F]:  # noqa: A002
+    """Declare an option; its environment variable is named after it."""
+    variable = "CHAOSPROXY_" + names[0].removeprefix("--").replace("-", "_").upper()
+    return click.option(
+        *names, help=help, envvar=variable if env else None, show_envvar=env, **more
+    )
+
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_OPTIONS = (
+    _option(
+        "--upstream",
+        metavar="URL",
+        default="redis://127.0.0.1:6379",
+        help="The server: redis://[user:pass@]host:port[/db], rediss:// for TLS, unix://path[?db=n], or `embedded`: one is "
+        "started and removed again. User, password and database are those of the proxy's own connection (what faults do "
+        "behind the application's back); clients authenticate and select for themselves.",
+    ),
+    _option(
+        "--listen",
+        metavar="ADDR",
+        default="127.0.0.1:6380",
+        help="Where clients connect: host:port, :port for all interfaces, unix:path. Port 0: any free one.",
+    ),
+    _option(
+        "--profile",
+        metavar="NAME|FILE",
+        multiple=True,
+        shell_complete=_complete,
+        help="A shipped profile's name or a file's path; several are joined (in the variable: with blanks between). "
+        f"[default: {DEFAULT_PROFILE}]",
+    ),
+    _option(
+        "--seed",
+        type=click.IntRange(0),
+        help="Same seed, same commands: same faults. Wins over the profile's; without either one is drawn.",
+    ),
+    _option(
+        "--set",
+        "set_",
+        metavar="PATH=VALUE",
+        multiple=True,
+        env=False,
+        help="Override one value of the profile, such as lost-ack.when.nth=3; may be given several times.",
+    ),
+    _option(
+        "--control",
+        metavar="ADDR",
+        default="127.0.0.1:9380",
+        help="Where /metrics, /healthz and /readyz are answered over HTTP: host:port, or `off`. Port 0: any free one. "
+        ":port is all interfaces with a token, loopback without.",
+    ),
+    _option(
+        "--control-token",
+        metavar="TOKEN",
+        help="Wanted as `Authorization: Bearer TOKEN` for all but /healthz, /readyz and /metrics. Needed to answer beyond loopback.",
+    ),
+    _option("--control-open", is_flag=True, help="Answer beyond loopback without a token."),
+    _option(
+        "--events",
+        metavar="FILE",
+        help="Write each fault that fired as a JSON line, as it happens, over what the file held; `-` is stdout.",
+    ),
+    _option(
+        "--ready-file",
+        metavar="FILE",
+        type=_FILE,
+        help="Write listen address, URL, control URL, pid, seed and profile as JSON once clients can connect.",
+    ),
+    _option(
+        "--tls-cert",
+        metavar="FILE",
+        type=_FILE,
+        help="Speak TLS to clients, with this certificate (PEM).",
+    ),
+    _option(
+        "--tls-key", metavar="FILE", type=_FILE, help="Its key, if it is not in the same file."
+    ),
+    _option(
+        "--tls-ca",
+        metavar="FILE",
+        type=_FILE,
+        help="Clients must show a certificate signed by this CA.",
+    ),
+    _option(
+        "--upstream-tls-ca",
+        metavar="FILE",
+        type=_FILE,
+        help="Trust this CA for a rediss:// upstream. [default: the system's]",
+    ),
+    _option(
+        "--upstream-tls-cert",
+        metavar="FILE",
+        type=_FILE,
+        help="Show this certificate to the upstream (PEM).",
+    ),
+    _option(
+        "--upstream-tls-key",
+        metavar="FILE",
+        type=_FILE,
+        help="Its key, if it is not in the same file.",
+    ),
+    _option(
+        "--upstream-tls-insecure", is_flag=True, help="Take any certificate from the upstream."
+    ),
+    _option(
+        "--max-connections",
+        type=click.IntRange(1),
+        default=8192,
+        help="Clients at once; one more is answered as Redis answers it, `ERR max number of clients reached`.",
+    ),
+    _option(
+        "--max-buffer",
+        type=ByteSize(),
+        default="16MiB",
+        help="What faults may hold back of each side of a connection, in bytes or with KiB, MiB, GiB; then it is not read.",
+    ),
+    _option(
+        "--redact-keys",
+        is_flag=True,
+        help="In events a hash stands for each key, different in each run.",
+    ),
+    _option(
+        "--log-level",
+        type=click.Choice(logs.LEVELS),
+        default="info",
+        help="How much is said on stderr.",
+    ),
+    _option(
+        "--log-format", type=click.Choice(logs.FORMATS), default="text", help="How it is said."
+    ),
+)
+
+
+def run_options(function: Callable[..., object]) -> Callable[..., object]:
+    """Declare all of them on a click command's function, which gets them as one `options`."""
+
+    @wraps(function)
+    def with_options(**given: Any) -> object:
+        own = {field.name: given.pop(field.name) for field in fields(RunOptions)}
+        return function(options=RunOptions(**own), **given)
+
+    for option in reversed(_OPTIONS):
+        with_options = option(with_options)
+    return with_options

@@ -1,0 +1,140 @@
+"""`chaosproxy run`: the proxy, until it is told to stop.
+
+Takes options and signals; gives a listening proxy, a start block on stderr, a ready file, and exit status 0.
+"""
+
+import json
+import logging
+import os
+import signal
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from queue import SimpleQueue
+from types import FrameType
+
+import click
+
+from chaosproxy import __version__
+from chaosproxy.cli import logs
+from chaosproxy.cli.options import run_options
+from chaosproxy.cli.settings import RunOptions
+from chaosproxy.profile import ProfileError
+from chaosproxy.service import Service, ServiceError, Settings
+
+_log = logging.getLogger("chaosproxy.run")
+
+
+@click.command()
+@run_options
+def command(options: RunOptions) -> None:
+    """Run the proxy.
+
+    Point the application at --listen instead of at Redis. SIGTERM and SIGINT stop it once replies on their way have
+    arrived (5 s at most); SIGHUP reads the profile again, and keeps the old one if the new one is bad.
+    """
+    logs.set_up(options.log_level, options.log_format)
+    with ExitStack() as stack:
+        signals = _Signals()
+        settings = options.settings(stack)
+        try:
+            service = Service(settings)
+        except ServiceError as error:
+            raise click.ClickException(str(error)) from None
+        stack.callback(service.stop)
+        _say(options, settings, service)
+        if options.ready_file is not None:
+            _write_whole(options.ready_file, _ready(service))
+        while signals.wait() == signal.SIGHUP:
+            _reload(options, service)
+        # The second one does not wait for replies.
+        signals.restore()
+    _log.info("stopped")
+
+
+class _Signals:
+    """SIGTERM, SIGINT and SIGHUP as values, from now on."""
+
+    def __init__(self) -> None:
+        self._came: SimpleQueue[int] = SimpleQueue()
+        self._before = {
+            number: signal.signal(number, self._note)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        }
+
+    def wait(self) -> int:
+        return self._came.get()
+
+    def restore(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        self._came.put(number)
+
+
+def _say(options: RunOptions, settings: Settings, service: Service) -> None:
+    """Tell what runs, in one block that a person can read, or as one line of JSON."""
+    found = service.survey
+    upstream = settings.plan.upstream.url
+    version = ".".join(map(str, found.server.version))
+    server = f"{found.server.product} {version}" if found.answered else "does not answer yet"
+    if options.log_format == "json":
+        _log.info("started: %s", json.dumps(_ready(service)))
+    else:
+        block = {
+            "listening": service.url,
+            "upstream": f"{upstream} ({server})",
+            "profile": service.profile.name,
+            "seed": service.seed,
+            "control": service.control_url or "off",
+            "again": options.repeat(service.seed),
+        }
+        lines = [
+            f"chaosproxy {__version__}",
+            *(f"  {name:<10} {value}" for name, value in block.items()),
+        ]
+        click.echo("\n".join(lines), err=True)
+    if found.answered and not found.table_problem:
+        for problem in options.strangers(found.table):
+            _log.warning("this server does not know it all: %s", problem)
+
+
+def _ready(service: Service) -> dict[str, object]:
+    return {
+        "listen": str(service.listen),
+        "url": service.url,
+        "control": service.control_url,
+        "pid": os.getpid(),
+        "seed": service.seed,
+        "profile": service.profile.name,
+    }
+
+
+def _write_whole(path: Path, value: object) -> None:
+    """Write a file that is there whole or not at all."""
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", dir=path.parent, prefix=f".{path.name}.", delete=False
+        ) as file:
+            file.write(json.dumps(value) + "\n")
+            file.flush()
+            os.fchmod(file.fileno(), 0o644)
+        Path(file.name).replace(path)
+    except OSError as error:
+        raise click.ClickException(f"cannot write {path}: {error.strerror}") from None
+
+
+def _reload(options: RunOptions, service: Service) -> None:
+    """Read the profile again. What is wrong with it is told, and the old one stays."""
+    try:
+        profile = options.load_profile()
+    except ProfileError as error:
+        for problem in error.problems:
+            _log.error("%s", problem.render())
+        _log.error("profile %s stays as it is", service.profile.name)
+        return
+    seed = service.seed if profile.seed is None else options.choose_seed(profile)
+    generation = service.use(profile, seed)
+    _log.info("profile %s, seed %d, generation %d", profile.name, seed, generation)

@@ -1,0 +1,179 @@
+"""What the options that start a proxy mean together.
+
+Takes them as click has read them; gives Settings, or a usage error that says what would be right.
+"""
+
+import secrets
+import shlex
+import ssl
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from chaosproxy.cli.problems import leave
+from chaosproxy.core.command_table import CommandTable
+from chaosproxy.core.rule import Profile
+from chaosproxy.embedded import Embedded, EmbeddedError
+from chaosproxy.net.address import Address, parse_address, parse_upstream
+from chaosproxy.net.proxy import Plan
+from chaosproxy.net.tls import server_context, upstream_context
+from chaosproxy.profile import ProfileError, find, load
+from chaosproxy.service import Settings
+
+T = TypeVar("T")
+EMBEDDED = "embedded"
+DEFAULT_PROFILE = "calm"
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The options as given."""
+
+    upstream: str
+    listen: str
+    profile: tuple[str, ...]
+    seed: int | None
+    set_: tuple[str, ...]
+    control: str
+    control_token: str | None
+    control_open: bool
+    events: str | None
+    ready_file: Path | None
+    tls_cert: Path | None
+    tls_key: Path | None
+    tls_ca: Path | None
+    upstream_tls_ca: Path | None
+    upstream_tls_cert: Path | None
+    upstream_tls_key: Path | None
+    upstream_tls_insecure: bool
+    max_connections: int
+    max_buffer: int
+    redact_keys: bool
+    log_level: str
+    log_format: str
+
+    # What they mean together.
+
+    def load_profile(self, table: CommandTable | None = None) -> Profile:
+        """Read the profiles as one, checked against the commands that servers know. Raises ProfileError."""
+        sources = [find(name) for name in self.profile or (DEFAULT_PROFILE,)]
+        return load(sources, table=table or CommandTable.bundled(), overrides=self.set_)
+
+    def strangers(self, table: CommandTable) -> list[str]:
+        """Give what the profile speaks of and this very server does not know."""
+        try:
+            self.load_profile(table)
+        except ProfileError as error:
+            return [problem.render() for problem in error.problems]
+        return []
+
+    def settings(self, stack: ExitStack) -> Settings:
+        """Read and check everything, and start the embedded server if it is asked for, for as long as `stack` is open.
+
+        Raises click.UsageError and click.ClickException; ends with status 2 for a bad profile.
+        """
+        try:
+            profile = self.load_profile()
+        except ProfileError as error:
+            leave(error)
+        listen = _read(parse_address, self.listen, "--listen")
+        listen_tls = self._listen_tls()
+        control = self._control()
+        url = "redis://" if self.upstream == EMBEDDED else self.upstream
+        upstream = _read(parse_upstream, url, "--upstream")
+        tls = self._upstream_tls(wanted=upstream.tls)
+        if self.upstream == EMBEDDED:
+            try:
+                upstream = parse_upstream(stack.enter_context(Embedded()).url)
+            except EmbeddedError as error:
+                raise click.ClickException(str(error)) from None
+        return Settings(
+            plan=Plan(
+                listen=listen,
+                listen_tls=listen_tls,
+                upstream=upstream,
+                upstream_tls=tls,
+                max_connections=self.max_connections,
+                max_buffer=self.max_buffer,
+            ),
+            profile=profile,
+            seed=self.choose_seed(profile),
+            control=control,
+            control_token=self.control_token,
+            events=self.events,
+            redact_keys=self.redact_keys,
+        )
+
+    def choose_seed(self, profile: Profile) -> int:
+        """Give the seed: what was asked for, else the profile's, else one that is drawn."""
+        if self.seed is not None:
+            return self.seed
+        return secrets.randbelow(1_000_000) if profile.seed is None else profile.seed
+
+    def repeat(self, seed: int) -> str:
+        """Give the command that does the same again, as a shell reads it."""
+        words = ["chaosproxy", "run", "--seed", str(seed)]
+        for name in self.profile:
+            words += ["--profile", name]
+        for override in self.set_:
+            words += ["--set", override]
+        return shlex.join(words)
+
+    def _control(self) -> Address | None:
+        if self.control == "off":
+            return None
+        free = self.control_token is not None or self.control_open
+        address = _read(parse_address, self.control, "--control")
+        if self.control.startswith(":") and not free:
+            address = Address("127.0.0.1", address.port)
+        if address.path:
+            raise click.UsageError("--control: HTTP is not spoken on a unix socket")
+        if not (free or address.is_local):
+            raise click.UsageError(
+                f"--control {self.control}: whoever reaches it could switch profiles; give --control-token, "
+                "or say --control-open"
+            )
+        return address
+
+    def _listen_tls(self) -> ssl.SSLContext | None:
+        if self.tls_cert is None:
+            if self.tls_key is not None or self.tls_ca is not None:
+                raise click.UsageError("--tls-key and --tls-ca need --tls-cert")
+            return None
+        try:
+            return server_context(self.tls_cert, self.tls_key or self.tls_cert, self.tls_ca)
+        except ValueError as error:
+            raise click.UsageError(f"--tls-cert, --tls-key, --tls-ca: {error}") from None
+
+    def _upstream_tls(self, *, wanted: bool) -> ssl.SSLContext | None:
+        given = self.upstream_tls_ca or self.upstream_tls_cert or self.upstream_tls_key
+        if not wanted:
+            if given or self.upstream_tls_insecure:
+                raise click.UsageError(
+                    "--upstream-tls-… needs an upstream that begins with rediss://"
+                )
+            return None
+        if self.upstream_tls_key is not None and self.upstream_tls_cert is None:
+            raise click.UsageError("--upstream-tls-key needs --upstream-tls-cert")
+        try:
+            return upstream_context(
+                self.upstream_tls_ca,
+                self.upstream_tls_cert,
+                self.upstream_tls_key,
+                insecure=self.upstream_tls_insecure,
+            )
+        except ValueError as error:
+            raise click.UsageError(
+                f"--upstream-tls-ca, --upstream-tls-cert, --upstream-tls-key: {error}"
+            ) from None
+
+
+def _read(parse: Callable[[str], T], text: str, option: str) -> T:
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise click.UsageError(f"{option}: {error}") from None

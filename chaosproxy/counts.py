@@ -1,0 +1,115 @@
+"""What a proxy has counted: plain numbers, so that counting costs the data path next to nothing.
+
+Takes effects as they happen; gives numbers that `metrics.py` reads whenever somebody asks.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Container
+from typing import Final
+
+from chaosproxy.core.effect import Fired, KeysTouched, Matched, ProtocolFault, Skipped
+
+#: Upper bounds of the injected delay's histogram, in seconds; the last bucket is +Inf.
+DELAY_BUCKETS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+#: So many different profile and fault names are told apart: they come from users, through the control API too.
+MOST_NAMES: Final = 500
+OTHER: Final = "other"
+
+
+class Histogram:
+    """Counts per bucket, not cumulative, and the sum of what was observed."""
+
+    __slots__ = ("buckets", "sum")
+
+    def __init__(self) -> None:
+        self.buckets = [0] * (len(DELAY_BUCKETS) + 1)
+        self.sum = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """One more."""
+        self.buckets[bisect_left(DELAY_BUCKETS, seconds)] += 1
+        self.sum += seconds
+
+
+class Counts:
+    """Everything counted. Keys are the label values of INTERFACE.md's metrics, in their order, bounded in number.
+
+    `from_client` … `to_upstream` are bytes on the wire's side of TLS.
+    """
+
+    __slots__ = (
+        "_names",
+        "connections",
+        "delays",
+        "fired",
+        "from_client",
+        "from_upstream",
+        "keys_touched",
+        "matched",
+        "protocol_errors",
+        "skipped",
+        "to_client",
+        "to_upstream",
+        "upstream_errors",
+    )
+
+    def __init__(self) -> None:
+        self.from_client = self.from_upstream = self.to_client = self.to_upstream = 0
+        self.connections: Counter[str] = Counter()
+        self.upstream_errors: Counter[str] = Counter()
+        self.protocol_errors: Counter[str] = Counter()
+        self.matched: Counter[tuple[str, str, str]] = Counter()
+        self.fired: Counter[tuple[str, str, str, str, str, str]] = Counter()
+        self.skipped: Counter[tuple[str, str, str]] = Counter()
+        self.keys_touched: Counter[tuple[str, str]] = Counter()
+        self.delays: dict[str, Histogram] = {}
+        self._names: set[str] = set()
+
+    def declare(self, profile: str, faults: dict[str, str]) -> None:
+        """A profile comes into force: its faults (name -> type) are shown from now on, with 0 where nothing happened."""
+        for name, type_ in faults.items():
+            self.matched[self._name(profile), self._name(name), type_] += 0
+
+    def count(
+        self,
+        effect: Matched | Skipped | Fired | KeysTouched | ProtocolFault,
+        profile: str,
+        type_: str,
+        known: Container[str],
+    ) -> None:
+        """Count what a conversation of the `profile` in force says has happened.
+
+        `type_` is the type of the fault that the effect names; a command not in `known` counts as `other`.
+        """
+        match effect:
+            case Matched(fault):
+                self.matched[self._name(profile), self._name(fault), type_] += 1
+            case Skipped(fault, reason):
+                self.skipped[self._name(profile), self._name(fault), reason] += 1
+            case Fired():
+                fault = self._name(effect.fault)
+                command = effect.command if effect.command in known else OTHER
+                key = (
+                    self._name(profile),
+                    fault,
+                    effect.type,
+                    command,
+                    effect.position,
+                    effect.outcome,
+                )
+                self.fired[key] += 1
+                if effect.delay is not None:
+                    self.delays.setdefault(fault, Histogram()).observe(effect.delay)
+            case KeysTouched(fault, how, count):
+                self.keys_touched[self._name(fault), how] += count
+            case ProtocolFault(side):
+                self.protocol_errors[side] += 1
+
+    def _name(self, name: str) -> str:
+        """Give a label for a name that users choose."""
+        if name not in self._names:
+            if len(self._names) >= MOST_NAMES:
+                return OTHER
+            self._names.add(name)
+        return name

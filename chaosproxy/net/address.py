@@ -1,0 +1,141 @@
+"""Where to listen and where to dial, as users write it.
+
+Takes `host:port`, `unix:path` and `redis://` URLs; gives Address and Upstream, or ValueError with what would be right.
+"""
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+DEFAULT_PORT: Final = 6379
+SCHEMES: Final = ("redis", "rediss", "unix")
+
+#: Addresses to listen on that are none to connect to; there the loopback interface answers too.
+_ANY_HOST: Final = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - read, not bound
+
+#: What stands before an @ in a URL, and the parameter that does the same.
+_SECRETS: Final = re.compile(r"(?<=//)[^/]*(?=@)|(?<=[?&]password=)[^&]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A host (name, or IP address without brackets) and a port, or the path of a unix socket."""
+
+    host: str = ""
+    port: int = 0
+    path: str = ""
+
+    def __str__(self) -> str:
+        if self.path:
+            return f"unix:{self.path}"
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach it."""
+        if self.path or self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def to_connect(self) -> "Address":
+        """Give the address by which a client on this machine reaches what listens on this one."""
+        if self.path:
+            return self
+        return Address(_ANY_HOST.get(self.host, self.host), self.port)
+
+    def url(self, *, tls: bool = False, db: int = 0) -> str:
+        """Give the URL that a client on this machine is configured with."""
+        if self.path:
+            return f"unix://{self.path}" + (f"?db={db}" if db else "")
+        return f"redis{'s' if tls else ''}://{self.to_connect()}" + (f"/{db}" if db else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """The server behind the proxy, and who the proxy's own connections to it are.
+
+    Clients authenticate and select for themselves; `username`, `password` and `db` are never put into
+    their connections.
+    """
+
+    address: Address
+    tls: bool = False
+    username: str | None = None
+    password: str | None = None
+    db: int = 0
+
+    @property
+    def url(self) -> str:
+        """The URL as it may be shown: the password is masked."""
+        url = self.address.url(tls=self.tls, db=self.db)
+        if self.password is None:
+            return url
+        return url.replace("://", f"://{self.username or ''}:***@", 1)
+
+
+def parse_address(text: str) -> Address:
+    """Read `host:port`, `[::1]:port`, `:port`, `port` or `unix:path`."""
+    if text.startswith("unix:"):
+        path = text.removeprefix("unix:").removeprefix("//")
+        if not path:
+            raise ValueError(f"{text}: a path is missing after unix:")
+        return Address(path=path)
+    host, colon, port = text.rpartition(":")
+    if not colon:
+        host = "127.0.0.1"
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise ValueError(f"{text}: an IPv6 address stands in brackets: [{host}]:{port}")
+    if not (port.isascii() and port.isdigit() and int(port) < 65536):
+        raise ValueError(f"{text}: expected HOST:PORT with a port from 0 to 65535, or unix:PATH")
+    return Address(host or "0.0.0.0", int(port))  # noqa: S104 - `:6380` means everywhere
+
+
+def parse_upstream(url: str) -> Upstream:
+    """Read `redis://[user:pass@]host:port[/db]`, `rediss://…` or `unix://path[?db=n]`."""
+    scheme, separator, _ = url.partition("://")
+    # A password that was mistyped is a password all the same.
+    shown = _SECRETS.sub("***", url)
+    if not separator or scheme not in SCHEMES:
+        known = ", ".join(f"{known}://" for known in SCHEMES)
+        raise ValueError(f"{shown}: an upstream URL begins with one of {known}")
+    parts = urlsplit(url)
+    who, _, where = parts.netloc.rpartition("@")
+    name, _, secret = who.partition(":")
+    db = ""
+    for key, value in parse_qsl(parts.query, keep_blank_values=True):
+        match key:
+            case "db":
+                db = value
+            case "password":
+                secret = value
+            case _:
+                raise ValueError(
+                    f"{shown}: unknown parameter {key!r}; only db and password are read"
+                )
+    if scheme == "unix":
+        address = Address(path=unquote(where + parts.path))
+        if not address.path:
+            raise ValueError(f"{shown}: a path is missing after unix://")
+    else:
+        try:
+            host, port = parts.hostname, parts.port
+        except ValueError as error:
+            raise ValueError(f"{shown}: {error}") from None
+        address = Address(host or "127.0.0.1", DEFAULT_PORT if port is None else port)
+        db = parts.path.strip("/") or db
+    if db and not (db.isascii() and db.isdigit()):
+        raise ValueError(f"{shown}: the database must be a number, not {db!r}")
+    return Upstream(
+        address,
+        scheme == "rediss",
+        unquote(name) or None,
+        unquote(secret) if secret else None,
+        int(db or 0),
+    )

@@ -1,0 +1,331 @@
+"""One client's connection: its socket, the socket to the server, and the conversation between them.
+
+Takes what both sockets receive and the time; gives it to the conversation, writes what that answers, one write a side,
+and carries out its effects.
+"""
+
+import asyncio
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING, Final, Literal, assert_never
+
+from chaosproxy.core.conversation import Conversation
+from chaosproxy.core.effect import (
+    AskSide,
+    AwaitFlush,
+    CloseClient,
+    CutOthers,
+    Effect,
+    Fired,
+    HalfClose,
+    KeysTouched,
+    Matched,
+    ProtocolFault,
+    Skipped,
+)
+from chaosproxy.net.alarm import Alarm
+from chaosproxy.net.dial import DialError
+from chaosproxy.net.ending import BRIEFLY, LINGER, RESET_PATIENCE, Farewell, Finish, Flush, reset
+
+if TYPE_CHECKING:
+    from chaosproxy.net.proxy import Proxy
+
+#: What a client may send before its upstream side is there, in bytes; then it is no longer read.
+EARLY: Final = 65536
+
+Record = Matched | Skipped | Fired | KeysTouched | ProtocolFault
+
+
+class Link:
+    """Joins the two sides of one client's connection.
+
+    The client's bytes wait in `early` until the upstream side is there. Once it has `ended` nothing reaches the
+    conversation any more, and what the client still sends is thrown away.
+    """
+
+    __slots__ = (
+        "_alarm", "_client", "_client_full", "_client_held", "_dialling", "_draining", "_early", "_effects", "_eof",
+        "_farewell", "_finish", "_flush", "_proxy", "_to_client", "_to_upstream", "_upstream", "_upstream_full",
+        "_upstream_held", "conversation", "ended", "number", "relaying",
+    )  # fmt: skip
+
+    def __init__(
+        self, proxy: "Proxy", number: int, conversation: Conversation, client: asyncio.Transport
+    ) -> None:
+        self._proxy = proxy
+        self.number = number
+        self.conversation = conversation
+        # These lists are the same ones for as long as the conversation lives.
+        self._to_client, self._to_upstream = conversation.out_client, conversation.out_upstream
+        self._effects = conversation.effects
+        self.relaying = False
+        self.ended = False
+        self._client: asyncio.Transport | None = client
+        self._upstream: asyncio.Transport | None = None
+        self._early = bytearray()
+        self._eof = False
+        self._alarm = Alarm(self._wake)
+        self._finish: Finish | None = None
+        self._flush: Flush | None = None
+        self._farewell: Farewell | None = None
+        # `full`: that side's write buffer is over its mark. `held`: that side is not being read.
+        self._client_full = self._upstream_full = False
+        self._client_held = self._upstream_held = self._draining = False
+        loop = asyncio.get_running_loop()
+        self._dialling: asyncio.Task[None] | None = loop.create_task(self._dial())
+
+    async def _dial(self) -> None:
+        try:
+            self._upstream = await self._proxy.dial(self)
+        except DialError:
+            # Redis clients take a closed connection for a server that is down.
+            self._dialling = None
+            self.end("close")
+            return
+        self._dialling = None
+        self.relaying = True
+        early = bytes(self._early)
+        self._early.clear()
+        if early:
+            self.from_client(early)
+        if self._eof:
+            self.client_eof()
+        self._flow()
+
+    # What happens on the sockets.
+
+    def from_client(self, data: bytes) -> None:
+        """Bytes arrived from the client."""
+        if not self.relaying:
+            if not self.ended:
+                self._early += data
+                self._flow()
+            return
+        self._proxy.counts.from_client += len(data)
+        now = monotonic()
+        try:
+            self.conversation.receive_from_client(data, now)
+            self._settle(now)
+        except Exception as error:  # noqa: BLE001 - it ends this connection and no other
+            self._crash(error)
+
+    def from_upstream(self, data: bytes) -> None:
+        """Bytes arrived from the server."""
+        if not self.relaying:
+            return
+        self._proxy.counts.from_upstream += len(data)
+        if self._finish is not None:
+            self._finish.heard()
+        now = monotonic()
+        try:
+            self.conversation.receive_from_upstream(data, now)
+            self._settle(now)
+        except Exception as error:  # noqa: BLE001 - it ends this connection and no other
+            self._crash(error)
+
+    def client_eof(self) -> None:
+        """The client has nothing more to say; it may still be reading."""
+        self._eof = True
+        if self._farewell is not None:
+            self._farewell.heard_eof()
+        elif self.relaying:
+            self.tell(self.conversation.client_eof)
+
+    def upstream_eof(self) -> None:
+        """The server has nothing more to say."""
+        if self.relaying:
+            self.tell(self.conversation.upstream_eof)
+
+    def client_lost(self) -> None:
+        """The client is gone, and its upstream side goes with it."""
+        self._client = None
+        if self._farewell is not None:
+            self._farewell.cancel()
+        if self.relaying:
+            self.tell(self.conversation.client_gone)
+        self._leave()
+        if self._upstream is None:
+            self._proxy.gone(self)
+
+    def upstream_lost(self, error: Exception | None) -> None:
+        """The upstream side is gone; what the client still gets is the conversation's to say."""
+        if self._upstream is None:
+            return
+        self._upstream = None
+        if error is not None:
+            self._proxy.upstream_broke(self, error)
+        if self.relaying:
+            self.tell(self.conversation.upstream_gone)
+        if self._client is None:
+            self._proxy.gone(self)
+
+    def client_full(self, full: bool) -> None:
+        """The client reads slower than the server writes, or has caught up."""
+        self._client_full = full
+        self._flow()
+
+    def upstream_full(self, full: bool) -> None:
+        """The server reads slower than the client writes, or has caught up."""
+        self._upstream_full = full
+        self._flow()
+
+    def side_answer(self, token: int, replies: list[bytes] | None) -> None:
+        """What the side connection was asked is done, or could not be (None)."""
+        if self.relaying:
+            self.tell(lambda now: self.conversation.side_answer(token, replies, now))
+
+    # What the conversation wants.
+
+    def tell(self, what: Callable[[float], None], now: float | None = None) -> None:
+        """Call a method of the conversation with the time, and do what it then wants. Not for one that has ended."""
+        now = monotonic() if now is None else now
+        try:
+            what(now)
+            self._settle(now)
+        except Exception as error:  # noqa: BLE001 - it ends this connection and no other
+            self._crash(error)
+
+    def _settle(self, now: float) -> None:
+        """Carry out what the conversation wants: bytes first, then effects, the timer and the flow."""
+        conversation = self.conversation
+        if self._to_upstream:
+            data = _take(self._to_upstream)
+            if self._upstream is not None:
+                self._proxy.counts.to_upstream += len(data)
+                self._upstream.write(data)
+        if self._to_client:
+            data = _take(self._to_client)
+            if self._client is not None:
+                self._proxy.counts.to_client += len(data)
+                self._client.write(data)
+        if self._effects:
+            effects = self._effects[:]
+            self._effects.clear()
+            for effect in effects:
+                self._carry_out(effect, now)
+            if self.ended:
+                return
+        if conversation.due != self._alarm.due:
+            self._alarm.set(conversation.due, now)
+        self._flow()
+
+    def _carry_out(self, effect: Effect, now: float) -> None:
+        match effect:
+            case Matched() | Skipped() | Fired() | KeysTouched() | ProtocolFault():
+                self._proxy.record(self, effect, now)
+            case CloseClient(how):
+                self.end(how)
+            case HalfClose(side):
+                if side == "client":
+                    # Only a server that has left has nothing more to say: nobody is left to hear the client.
+                    self.end("close")
+                elif self._upstream is not None:
+                    self._finish = Finish(self._upstream)
+            case AwaitFlush():
+                self._await_flush()
+            case AskSide():
+                self._proxy.ask_side(self, effect)
+            case CutOthers():
+                self._proxy.cut_others(self, effect, now)
+            case _:
+                assert_never(effect)
+
+    def _wake(self, now: float) -> None:
+        self.tell(self.conversation.wake, now)
+
+    def _await_flush(self) -> None:
+        if self._flush is not None:
+            self._flush.cancel()
+        if self._client is not None and not self.ended:
+            self._flush = Flush(self._client, self._flushed)
+
+    def _flushed(self, _flushed: bool) -> None:
+        self._flush = None
+        self.tell(self.conversation.flushed)
+
+    def _flow(self) -> None:
+        """Read from each side just if the other one keeps up and the conversation has room."""
+        conversation, full = self.conversation, len(self._early) > EARLY
+        if self.relaying:
+            full = conversation.client_paused or self._upstream_full or self._draining
+        if self._client is not None and full != self._client_held:
+            self._client_held = full
+            _read(self._client, not full)
+        full = self.relaying and (conversation.upstream_paused or self._client_full)
+        if self._upstream is not None and full != self._upstream_held:
+            self._upstream_held = full
+            _read(self._upstream, not full)
+
+    # How it ends.
+
+    def end(self, how: Literal["reset", "close"]) -> None:
+        """End the client's connection, after what was written to it; the upstream side goes at once."""
+        if self.ended:
+            return
+        self._leave()
+        if self._client is None:
+            return
+        if how == "close":
+            linger = BRIEFLY if self._draining else LINGER
+            self._farewell = Farewell(self._client, eof=self._eof, linger=linger)
+        else:
+            self._flush = Flush(self._client, self._reset, RESET_PATIENCE)
+
+    def _reset(self, flushed: bool) -> None:
+        self._flush = None
+        if self._client is not None and flushed:
+            reset(self._client)
+        elif self._client is not None:
+            # It reads nothing. Of the two promises the bytes come first.
+            self._farewell = Farewell(self._client, eof=self._eof)
+
+    def drain(self) -> None:
+        """Read nothing more from the client; the replies it waits for still come."""
+        self._draining = True
+        self._flow()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether the client waits for nothing."""
+        talk = self.conversation
+        waiting = talk.describe()["waiting_replies"] or talk.buffered
+        return talk.raw or not (self.relaying and waiting)
+
+    def abort(self) -> None:
+        """End both sides now, whatever is on its way."""
+        if self.relaying:
+            self.tell(self.conversation.client_gone)
+        self._leave()
+        if self._client is not None:
+            self._client.abort()
+
+    def _crash(self, error: Exception) -> None:
+        self._leave()
+        if self._client is not None:
+            self._client.abort()
+        self._proxy.crashed(self, error)
+
+    def _leave(self) -> None:
+        """From here on nothing reaches the conversation, and the server has lost its client."""
+        self.ended = True
+        self.relaying = False
+        self._early.clear()
+        if self._upstream is not None:
+            self._upstream.abort()
+        self._alarm.set(None, 0)
+        for waiting in (self._finish, self._flush, self._dialling):
+            if waiting is not None:
+                waiting.cancel()
+        self._finish = self._flush = self._dialling = None
+        self._flow()
+
+
+def _take(out: list[bytes]) -> bytes:
+    data = out[0] if len(out) == 1 else b"".join(out)
+    out.clear()
+    return data
+
+
+def _read(transport: asyncio.Transport, wanted: bool) -> None:
+    if not transport.is_closing():
+        (transport.resume_reading if wanted else transport.pause_reading)()

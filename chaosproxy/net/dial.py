@@ -1,0 +1,93 @@
+"""Opens connections to the server behind the proxy; its name is resolved anew each time.
+
+Takes where the server is; gives an asyncio transport and protocol, or DialError with a reason short enough to count by.
+"""
+
+import asyncio
+import errno
+import ipaddress
+import socket
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from chaosproxy.net.address import Address
+
+Reason = Literal["refused", "unreachable", "timeout", "name", "tls", "other"]
+P = TypeVar("P", bound=asyncio.Protocol)
+
+_UNREACHABLE = {errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN}
+
+
+class DialError(Exception):
+    """No connection came about; `reason` is one of a fixed few."""
+
+    def __init__(self, reason: Reason, text: str) -> None:
+        super().__init__(text)
+        self.reason: Reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Dialler:
+    """Where to dial and how. `timeout` seconds bound a whole attempt, TLS handshake included."""
+
+    address: Address
+    tls: ssl.SSLContext | None
+    timeout: float
+
+    async def dial(self, factory: Callable[[], P]) -> tuple[asyncio.Transport, P]:
+        """Connect. Raises DialError."""
+        try:
+            async with asyncio.timeout(self.timeout):
+                return await self._connect(factory)
+        except TimeoutError:
+            text = f"{self.address}: no connection within {self.timeout:g} s"
+            raise DialError("timeout", text) from None
+        except socket.gaierror as error:
+            raise DialError("name", f"{self.address}: {error.strerror}") from None
+        except ssl.SSLError as error:
+            why = getattr(error, "verify_message", "") or error.reason or str(error)
+            raise DialError("tls", f"{self.address}: {why}") from None
+        except OSError as error:
+            text = f"{self.address}: {error.strerror or error}"
+            raise DialError(self._reason(error), text) from None
+
+    async def _connect(self, factory: Callable[[], P]) -> tuple[asyncio.Transport, P]:
+        loop = asyncio.get_running_loop()
+        name = self.address.host if self.tls else None
+        if self.address.path:
+            return await loop.create_unix_connection(factory, self.address.path)
+        if _is_ip(self.address.host):
+            return await loop.create_connection(
+                factory, self.address.host, self.address.port, ssl=self.tls, server_hostname=name
+            )
+        found = await loop.getaddrinfo(
+            self.address.host, self.address.port, type=socket.SOCK_STREAM
+        )
+        # One by one, so that the error is the last address's own and not a list of all.
+        problem: OSError = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        for *_, where in found:
+            try:
+                return await loop.create_connection(
+                    factory, str(where[0]), self.address.port, ssl=self.tls, server_hostname=name
+                )
+            except OSError as error:
+                problem = error
+        raise problem
+
+    def _reason(self, error: OSError) -> Reason:
+        if isinstance(error, ConnectionRefusedError | FileNotFoundError):
+            return "refused"
+        if error.errno in _UNREACHABLE:
+            return "unreachable"
+        # A server that does not speak TLS ends the handshake, or lets it time out.
+        return "tls" if self.tls and isinstance(error, ConnectionError) else "other"
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,86 @@
+"""Accepts clients: on TCP or a unix socket, with TLS or without.
+
+Takes an address and what to make for each client; gives the address that is really listened on.
+"""
+
+import asyncio
+import errno
+import os
+import socket
+import ssl
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from chaosproxy.net.address import Address
+
+#: Connections the kernel keeps for us while the loop is busy; bounded by net.core.somaxconn.
+BACKLOG: Final = 4096
+#: How long a TLS client's half of the goodbye is waited for, in seconds.
+TLS_GOODBYE: Final = 1.0
+
+
+class Listener:
+    """One address that is listened on, from `start` to `close`."""
+
+    def __init__(self) -> None:
+        self._servers: list[asyncio.Server] = []
+        self._path = ""
+
+    async def start(
+        self,
+        address: Address,
+        factory: Callable[[], asyncio.Protocol],
+        tls: ssl.SSLContext | None = None,
+    ) -> Address:
+        """Listen; port 0 asks the kernel for one. Raises OSError, whose strerror says why."""
+        loop = asyncio.get_running_loop()
+        goodbye = TLS_GOODBYE if tls else None
+        if address.path:
+            _remove_stale(address.path)
+            server = await loop.create_unix_server(
+                factory, address.path, ssl=tls, backlog=BACKLOG, ssl_shutdown_timeout=goodbye
+            )
+            self._servers.append(server)
+            self._path = address.path
+            return address
+        found = await loop.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        hosts = list(dict.fromkeys(str(where[0]) for *_, where in found))
+        port = address.port
+        # A name may stand for several addresses. The kernel would give each a port of its own.
+        for host in hosts if port else hosts[:1]:
+            server = await loop.create_server(
+                factory, host, port, ssl=tls, backlog=BACKLOG, ssl_shutdown_timeout=goodbye
+            )
+            self._servers.append(server)
+            port = port or server.sockets[0].getsockname()[1]
+        return Address(address.host, port)
+
+    def close(self) -> None:
+        """Accept no more; connections that are open stay so."""
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+        if self._path:
+            with suppress(FileNotFoundError):
+                os.unlink(self._path)  # noqa: PTH108 - nothing here that a Path would make clearer
+            self._path = ""
+
+
+def _remove_stale(path: str) -> None:
+    """Remove a socket that nobody listens on any more; one that somebody does is theirs."""
+    try:
+        if not stat.S_ISSOCK(os.stat(path).st_mode):  # noqa: PTH116
+            return
+    except FileNotFoundError:
+        return
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)  # noqa: PTH108
+            return
+    raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE), path)

@@ -1,0 +1,86 @@
+"""The event loop, in a thread of its own, so that whoever starts a proxy keeps their thread.
+
+Takes coroutines and functions from other threads; gives their results. uvloop where it is installed.
+"""
+
+import asyncio
+import os
+import resource
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+
+#: `asyncio` here keeps uvloop out even where it is installed.
+CHOICE: Final = "CHAOSPROXY_LOOP"
+
+
+class LoopThread:
+    """A running loop. `stop` it in the end; it ends with the process in any case."""
+
+    def __init__(self) -> None:
+        self.loop = new_loop()
+        self._thread = threading.Thread(target=self._run, name="chaosproxy-loop", daemon=True)
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+        """Run a coroutine there and give its result. Raises TimeoutError after so many seconds."""
+        future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        try:
+            return future.result(timeout)
+        except TimeoutError:
+            future.cancel()
+            raise
+
+    def call(self, function: Callable[[], T], timeout: float | None = None) -> T:
+        """Call a function there and give its result. Raises TimeoutError after so many seconds."""
+
+        async def called() -> T:
+            return function()
+
+        return self.run(called(), timeout)
+
+    def stop(self) -> None:
+        """End the loop, and whatever still runs in it."""
+        if self._thread.is_alive():
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self._thread.join()
+        if not self.loop.is_closed():
+            self.loop.close()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+        tasks = asyncio.all_tasks(self.loop)
+        for task in tasks:
+            task.cancel()
+        self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """Make the fastest loop there is."""
+    if os.environ.get(CHOICE) != "asyncio":
+        with suppress(ImportError):
+            import uvloop  # noqa: PLC0415 - it may not be there
+
+            loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+            return loop
+    return asyncio.new_event_loop()
+
+
+def allow_connections(count: int) -> int:
+    """Raise this process's limit of open files as far as `count` clients need it and may be.
+
+    Each client takes two. Gives how many clients there can be: `count`, or fewer.
+    """
+    spare = 64
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * count + spare
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return count if soft == resource.RLIM_INFINITY else max(1, min(count, (soft - spare) // 2))

@@ -1,0 +1,232 @@
+"""The proxy: its listener, its connections, and the profile that is in force on all of them.
+
+Takes where to listen and to dial, and a profile; gives events to the journal and numbers to the counts.
+"""
+
+import asyncio
+import itertools
+import logging
+import ssl
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic
+from typing import Final
+
+from chaosproxy.core.command_table import CommandTable
+from chaosproxy.core.conversation import Conversation
+from chaosproxy.core.effect import AskSide, CutOthers, Fired, ProtocolFault
+from chaosproxy.core.engine import Engine
+from chaosproxy.core.rule import Profile
+from chaosproxy.core.world import World
+from chaosproxy.counts import Counts
+from chaosproxy.journal import Journal
+from chaosproxy.net.address import Address, Upstream
+from chaosproxy.net.connection import Link, Record
+from chaosproxy.net.dial import DialError, Dialler
+from chaosproxy.net.ending import Farewell
+from chaosproxy.net.listener import Listener
+from chaosproxy.net.side import Side
+from chaosproxy.net.sides import ClientSide, UpstreamSide
+from chaosproxy.net.survey import Survey, survey
+
+#: What Redis answers to a client too many, word for word.
+TOO_MANY: Final = b"-ERR max number of clients reached\r\n"
+#: How often it is looked whether the last replies have left, while stopping, in seconds.
+_POLL: Final = 0.01
+#: The most seconds that starting waits for a server that is down.
+_SURVEY_PATIENCE: Final = 3.0
+
+_log = logging.getLogger("chaosproxy.proxy")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Where to listen and to dial, and how much is too much."""
+
+    listen: Address
+    upstream: Upstream
+    listen_tls: ssl.SSLContext | None = None
+    upstream_tls: ssl.SSLContext | None = None
+    max_connections: int = 8192
+    max_buffer: int = 16 << 20
+    connect_timeout: float = 5.0
+
+
+class Proxy:
+    """One listener and all that came through it. Everything is called in its loop."""
+
+    def __init__(self, plan: Plan, profile: Profile, seed: int, journal: Journal) -> None:
+        self._plan = plan
+        self._journal = journal
+        self.counts = Counts()
+        self._dialler = Dialler(plan.upstream.address, plan.upstream_tls, plan.connect_timeout)
+        self._listener = Listener()
+        self.address = plan.listen
+        self.links: dict[int, Link] = {}
+        self._numbers = itertools.count(1)
+        self._side = Side(self._dialler, plan.upstream.username, plan.upstream.password)
+        self._surveying: asyncio.Task[Survey] | None = None
+        self._survey_is_due = True
+        self._logged_down = False
+        # By generation: what a late event of an older one still has to be counted under.
+        self._profiles: dict[int, tuple[str, dict[str, str]]] = {}
+        table = CommandTable.bundled()
+        self.world = World(Engine(profile, table, seed, 1, monotonic()), table)
+        self.world.max_buffer = plan.max_buffer
+        self._declare(self.world.engine)
+
+    # Its life.
+
+    async def start(self) -> Survey:
+        """Ask the server what it is, as far as it is there, and listen. Raises OSError if that is not possible."""
+        try:
+            async with asyncio.timeout(_SURVEY_PATIENCE):
+                found = await asyncio.shield(self._survey())
+        except TimeoutError:
+            found = Survey(False, self.world.server, self.world.table, "no answer in time")
+        self.address = await self._listener.start(
+            self._plan.listen, lambda: ClientSide(self), self._plan.listen_tls
+        )
+        return found
+
+    async def stop(self, grace: float) -> None:
+        """Accept no more, let replies on their way arrive, for so many seconds at most, and end all connections."""
+        self._listener.close()
+        for link in list(self.links.values()):
+            link.drain()
+        end = monotonic() + grace
+        while self.links:
+            late = monotonic() >= end
+            for link in list(self.links.values()):
+                if late:
+                    link.abort()
+                elif link.is_idle:
+                    link.end("close")
+            await asyncio.sleep(_POLL)
+        self._side.close()
+        if self._surveying is not None:
+            self._surveying.cancel()
+
+    async def answers(self) -> bool:
+        """Whether the server behind the proxy is there and serves commands."""
+        reply = await self._side.request(b"PING")
+        return reply is not None and not reply.startswith((b"-LOADING", b"-MASTERDOWN"))
+
+    def use(self, profile: Profile, seed: int) -> int:
+        """Put a profile in force on every connection, from the next command on. Gives its generation."""
+        world = self.world
+        generation = world.engine.generation + 1
+        world.switch(Engine(profile, world.table, seed, generation, monotonic()))
+        self._declare(world.engine)
+        for link in list(self.links.values()):
+            if not link.ended:
+                link.tell(link.conversation.switch)
+        return generation
+
+    def _declare(self, engine: Engine) -> None:
+        types = {rule.name: rule.fault.type for rule in engine.profile.rules}
+        self._profiles[engine.generation] = engine.profile.name, types
+        self._profiles.pop(engine.generation - 100, None)
+        self.counts.declare(engine.profile.name, types)
+
+    async def _survey(self) -> Survey:
+        self._survey_is_due = False
+        found = await survey(self._side)
+        if not found.answered:
+            self._survey_is_due = True
+        else:
+            if found.table_problem:
+                _log.warning(
+                    "the server's COMMAND is of no use (%s): the table that ships is",
+                    found.table_problem,
+                )
+            self.world.server = found.server
+            self.world.learn(found.table)
+        return found
+
+    # What its connections ask of it.
+
+    def accept(self, client: asyncio.Transport) -> Link | None:
+        """A client has come: give its link, or None if there are too many."""
+        if len(self.links) >= self._plan.max_connections:
+            self.counts.connections["max_clients"] += 1
+            client.write(TOO_MANY)
+            Farewell(client, eof=False)
+            return None
+        number = next(self._numbers)
+        conversation = Conversation(self.world, number, _host_of(client, self.address), monotonic())
+        link = self.links[number] = Link(self, number, conversation, client)
+        return link
+
+    async def dial(self, link: Link) -> asyncio.Transport:
+        """Connect a link's upstream side. Raises DialError."""
+        try:
+            transport, _ = await self._dialler.dial(lambda: UpstreamSide(link))
+        except DialError as error:
+            self.counts.upstream_errors[error.reason] += 1
+            self.counts.connections["no_upstream"] += 1
+            self._survey_is_due = True
+            if not self._logged_down:
+                self._logged_down = True
+                _log.warning("no connection to the server: %s", error)
+            raise
+        self.counts.connections["connected"] += 1
+        if self._logged_down:
+            self._logged_down = False
+            _log.warning("the server is there again")
+        if self._survey_is_due:
+            # It was down: another one may have come back.
+            self._survey_is_due = False
+            self._surveying = asyncio.get_running_loop().create_task(self._survey())
+        return transport
+
+    def record(self, link: Link, effect: Record, now: float) -> None:
+        """Write down and count what a conversation says has happened."""
+        generation = self.world.engine.generation
+        if isinstance(effect, Fired):
+            self._journal.record(effect, now)
+            generation = effect.generation
+        profile, types = self._profiles.get(generation, ("", {}))
+        fault = "" if isinstance(effect, ProtocolFault) else effect.fault
+        self.counts.count(effect, profile, types.get(fault, ""), self.world.table.specs)
+        if isinstance(effect, ProtocolFault):
+            _log.info(
+                "connection %d goes on as raw bytes: %s: %s", link.number, effect.side, effect.text
+            )
+
+    def ask_side(self, link: Link, effect: AskSide) -> None:
+        """Have it done on the side connection."""
+        done = partial(link.side_answer, effect.token)
+        if effect.where == "standby":
+            asyncio.get_running_loop().call_soon(done, None)
+        else:
+            self._side.ask(effect.requests, effect.db, effect.protocol, done)
+
+    def cut_others(self, link: Link, effect: CutOthers, now: float) -> None:
+        """End other clients' connections."""
+        for other in list(self.links.values()):
+            if other is link or other.ended:
+                continue
+            if effect.who == "all" or other.conversation.matches_client(effect.rule):
+                other.tell(partial(other.conversation.cut, effect.how), now)
+
+    def upstream_broke(self, link: Link, error: Exception) -> None:
+        """A link's upstream side ended with an error."""
+        del link
+        reset = isinstance(error, ConnectionResetError | BrokenPipeError)
+        self.counts.upstream_errors["reset" if reset else "broken"] += 1
+
+    def crashed(self, link: Link, error: Exception) -> None:
+        """A mistake of ours: that connection ends, the others go on."""
+        self.counts.connections["crashed"] += 1
+        if self.counts.connections["crashed"] == 1:
+            _log.error("connection %d: a mistake in chaosproxy", link.number, exc_info=error)
+
+    def gone(self, link: Link) -> None:
+        """Both sides of a link are closed."""
+        self.links.pop(link.number, None)
+
+
+def _host_of(client: asyncio.Transport, listening: Address) -> str:
+    peer = client.get_extra_info("peername")
+    return str(peer[0]) if isinstance(peer, tuple) else listening.path

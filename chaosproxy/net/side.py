@@ -1,0 +1,195 @@
+"""The proxy's own connections to the server: what is done there behind the application's back goes through them.
+
+Takes raw requests with the database and protocol they are meant for; gives one raw reply a request, or None.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from chaosproxy.core.reply import ReplyFramer
+from chaosproxy.core.resp import encode_command
+from chaosproxy.core.syntax import ProtocolError
+from chaosproxy.net.dial import DialError, Dialler
+
+#: Who the proxy is in the server's CLIENT LIST.
+NAME: Final = b"chaosproxy"
+#: How long the server may take over one question, in seconds, the dialling included.
+PATIENCE: Final = 10.0
+
+_PUSH: Final = ord(">")
+_log = logging.getLogger("chaosproxy.side")
+
+Done = Callable[[list[bytes] | None], None]
+
+
+class Side:
+    """Side connections to one server, one for each database and protocol that was asked for, made when needed.
+
+    `username` and `password` are the upstream URL's. Questions to one database are answered in the order
+    they were asked.
+    """
+
+    def __init__(
+        self,
+        dialler: Dialler,
+        username: str | None,
+        password: str | None,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._dialler = dialler
+        self._username = (username or "").encode()
+        self._password = (password or "").encode()
+        self._patience = patience
+        self._open: dict[tuple[int, int], _Connection] = {}
+
+    def ask(self, requests: Sequence[bytes], db: int, protocol: int, done: Done) -> None:
+        """Send the requests, in order; `done` gets their raw replies.
+
+        None if they could not all be answered: then it is not known which of them took effect. `done`
+        is never called from in here.
+        """
+        connection = self._open.get((db, protocol))
+        if connection is None or connection.lost:
+            setup = self._setup(db, protocol)
+            connection = _Connection(self._dialler, setup, self._patience)
+            self._open[db, protocol] = connection
+        connection.ask(requests, done)
+
+    async def request(self, *args: bytes, db: int = 0, protocol: int = 2) -> bytes | None:
+        """Run one command and give its raw reply, or None."""
+        future = asyncio.get_running_loop().create_future()
+
+        def done(replies: list[bytes] | None) -> None:
+            if not future.done():
+                future.set_result(replies and replies[0])
+
+        self.ask([encode_command(*args)], db, protocol, done)
+        answer: bytes | None = await future
+        return answer
+
+    def close(self) -> None:
+        """Close all connections; what is still unanswered is answered with None."""
+        for connection in self._open.values():
+            connection.close()
+        self._open.clear()
+
+    def _setup(self, db: int, protocol: int) -> list[tuple[bytes, bool]]:
+        """Give what a new connection says first, each with whether it must succeed."""
+        setup = []
+        who: tuple[bytes, ...]
+        if protocol == 3:
+            # HELLO wants a name where AUTH does not need one.
+            who = (b"AUTH", self._username or b"default", self._password) if self._password else ()
+            setup.append((encode_command(b"HELLO", b"3", *who), True))
+        elif self._password:
+            who = (self._username, self._password) if self._username else (self._password,)
+            setup.append((encode_command(b"AUTH", *who), True))
+        # An ACL may forbid it, and nothing depends on it.
+        setup.append((encode_command(b"CLIENT", b"SETNAME", NAME), False))
+        if db:
+            setup.append((encode_command(b"SELECT", b"%d" % db), True))
+        return setup
+
+
+class _Ask:
+    """One question: how many replies are owed, those that came, and who wants them."""
+
+    __slots__ = ("done", "owed", "replies", "timer")
+
+    def __init__(self, owed: int, done: Done, timer: asyncio.TimerHandle) -> None:
+        self.owed = owed
+        self.done = done
+        self.timer = timer
+        self.replies: list[bytes] = []
+
+
+class _Connection(asyncio.Protocol):
+    """One side connection, from its dialling to its loss. Once `lost` it is of no use."""
+
+    def __init__(self, dialler: Dialler, setup: list[tuple[bytes, bool]], patience: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._patience = patience
+        self._framer = ReplyFramer()
+        self._asks: deque[_Ask] = deque()
+        # Until the connection is set up, what is asked waits here.
+        self._waiting: list[bytes] = []
+        self._setup = setup
+        self._transport: asyncio.Transport | None = None
+        self._ready = False
+        self.lost = False
+        self._dialling = self._loop.create_task(self._dial(dialler))
+
+    async def _dial(self, dialler: Dialler) -> None:
+        try:
+            self._transport, _ = await dialler.dial(lambda: self)
+        except DialError as error:
+            self._fail(str(error))
+            return
+        self._transport.write(b"".join(raw for raw, _ in self._setup))
+
+    def ask(self, requests: Sequence[bytes], done: Done) -> None:
+        """As Side.ask; not for a lost one."""
+        timer = self._loop.call_later(self._patience, self._fail, "no answer in time")
+        self._asks.append(_Ask(len(requests), done, timer))
+        data = b"".join(requests)
+        if self._ready and self._transport is not None:
+            self._transport.write(data)
+        else:
+            self._waiting.append(data)
+
+    def data_received(self, data: bytes) -> None:
+        """Sort replies: first those to the set-up, then one after the other those to what was asked."""
+        if self.lost:
+            return
+        self._framer.feed(data)
+        try:
+            while (frame := self._framer.next()) is not None:
+                if frame.kind != _PUSH:
+                    self._take(frame.raw)
+        except ProtocolError as error:
+            self._fail(f"not a reply: {error.text}")
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The server has closed it, or we have."""
+        self._fail(str(error or "closed by the server"))
+
+    def close(self) -> None:
+        """End it; what is unanswered stays so."""
+        self._fail("")
+
+    def _take(self, raw: bytes) -> None:
+        if not self._ready:
+            _, needed = self._setup.pop(0)
+            if needed and raw[:1] == b"-":
+                # The error's text names no password, only that one was wrong.
+                self._fail(raw[1:].strip().decode("utf-8", "backslashreplace"))
+            elif not self._setup:
+                self._ready = True
+                if self._transport is not None and self._waiting:
+                    self._transport.write(b"".join(self._waiting))
+                self._waiting.clear()
+        elif self._asks:
+            ask = self._asks[0]
+            ask.replies.append(raw)
+            if len(ask.replies) == ask.owed:
+                self._asks.popleft()
+                ask.timer.cancel()
+                ask.done(ask.replies)
+
+    def _fail(self, why: str) -> None:
+        """Nothing more will be answered here. Whatever is asked next gets a new connection."""
+        if self.lost:
+            return
+        self.lost = True
+        if why and self._asks:
+            _log.warning("side connection: %s", why)
+        self._dialling.cancel()
+        if self._transport is not None:
+            self._transport.abort()
+        asks, self._asks = self._asks, deque()
+        for ask in asks:
+            ask.timer.cancel()
+            self._loop.call_soon(ask.done, None)

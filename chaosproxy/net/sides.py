@@ -1,0 +1,101 @@
+"""The two sockets of a client's connection, as asyncio sees them.
+
+Takes asyncio's calls; gives them to the Link that joins the two.
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, cast
+
+from chaosproxy.net.connection import Link
+
+if TYPE_CHECKING:
+    from chaosproxy.net.proxy import Proxy
+
+
+class ClientSide(asyncio.Protocol):
+    """The client's socket."""
+
+    __slots__ = ("_keeps_half", "_link", "_proxy")
+
+    def __init__(self, proxy: "Proxy") -> None:
+        self._proxy = proxy
+        self._link: Link | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The client is there."""
+        client = cast("asyncio.Transport", transport)
+        self._keeps_half = client.can_write_eof()
+        self._link = self._proxy.accept(client)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes arrived."""
+        if self._link is not None:
+            self._link.from_client(data)
+
+    def eof_received(self) -> bool:
+        """The client has ended its side; the other stays open, except under TLS, which has no halves."""
+        if self._link is not None:
+            self._link.client_eof()
+        return self._link is not None and self._keeps_half
+
+    def pause_writing(self) -> None:
+        """The write buffer is over its mark."""
+        if self._link is not None:
+            self._link.client_full(True)
+
+    def resume_writing(self) -> None:
+        """The write buffer has drained."""
+        if self._link is not None:
+            self._link.client_full(False)
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        """The socket is closed, by whomever."""
+        if self._link is not None:
+            self._link.client_lost()
+
+
+class UpstreamSide(asyncio.Protocol):
+    """The socket to the server."""
+
+    __slots__ = ("_link", "_transport")
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The server has accepted; the link learns it from its dialling."""
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes arrived."""
+        self._link.from_upstream(data)
+
+    def eof_received(self) -> None:
+        """The transport closes itself: a Redis server that ends its side has left."""
+        self._link.upstream_eof()
+
+    def pause_writing(self) -> None:
+        """The write buffer is over its mark."""
+        self._link.upstream_full(True)
+
+    def resume_writing(self) -> None:
+        """The write buffer has drained."""
+        self._link.upstream_full(False)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The socket is about to be closed, by whomever."""
+        if error is not None and self._transport.get_extra_info("sslcontext") is None:
+            # A write failed. What the server said before it left has not been read yet (RESP.md 1.6).
+            for data in _left_in(self._transport.get_extra_info("socket")):
+                self._link.from_upstream(data)
+        self._link.upstream_lost(error)
+
+
+def _left_in(sock: socket.socket) -> Iterator[bytes]:
+    with suppress(OSError):
+        while data := os.read(sock.fileno(), 1 << 18):
+            yield data

@@ -1,0 +1,58 @@
+"""Asks the server what it is and which commands it knows.
+
+Takes the side connection; gives a Survey, with what ships in the package where the server does not tell.
+"""
+
+import re
+from dataclasses import dataclass
+
+import hiredis
+
+from chaosproxy.core.command_table import CommandTable
+from chaosproxy.core.fault import ServerInfo
+from chaosproxy.net.side import Side
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What was found out. `answered`: it answered at all; `table_problem`: why `table` is the one that ships."""
+
+    answered: bool
+    server: ServerInfo
+    table: CommandTable
+    table_problem: str = ""
+
+
+async def survey(side: Side) -> Survey:
+    """Ask. Never raises for what the server says or fails to say."""
+    bundled = CommandTable.bundled()
+    info = await side.request(b"INFO", b"server")
+    commands = await side.request(b"COMMAND") if info is not None else None
+    if commands is None:
+        return Survey(info is not None, read_info(info or b""), bundled, "no answer")
+    try:
+        table = CommandTable.from_reply(_decode(commands), bundled)
+    except ValueError as error:
+        # An ACL may forbid it (RESP.md 4).
+        return Survey(True, read_info(info or b""), bundled, str(error))
+    return Survey(True, read_info(info or b""), table)
+
+
+def read_info(info: bytes) -> ServerInfo:
+    """Read product and version from INFO's text; a server that does not tell counts as ServerInfo's default."""
+    if (found := _version(rb"valkey_version", info)) is not None:
+        return ServerInfo("Valkey", found)
+    if (found := _version(rb"redis_version", info)) is not None:
+        return ServerInfo("Redis", found)
+    return ServerInfo()
+
+
+def _version(field: bytes, info: bytes) -> tuple[int, ...] | None:
+    found = re.search(rb"^" + field + rb":(\d+(?:\.\d+)*)", info, re.MULTILINE)
+    return tuple(map(int, found[1].split(b"."))) if found else None
+
+
+def _decode(raw: bytes) -> object:
+    reader = hiredis.Reader()
+    reader.feed(raw)
+    return reader.gets()

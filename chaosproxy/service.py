@@ -1,0 +1,176 @@
+"""A whole chaosproxy in one object: data side, side connection, journal, metrics, control.
+
+Takes Settings; gives a running proxy that any thread may start, ask, switch and stop.
+"""
+
+import dataclasses
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+from time import monotonic
+from typing import Final
+
+from chaosproxy import __version__
+from chaosproxy.control.server import ControlServer
+from chaosproxy.core.rule import Profile
+from chaosproxy.journal import Journal
+from chaosproxy.metrics import Gauges, Metrics
+from chaosproxy.net.address import Address
+from chaosproxy.net.loop import LoopThread, allow_connections
+from chaosproxy.net.proxy import Plan, Proxy
+from chaosproxy.net.survey import Survey
+
+#: How long replies on their way are waited for when stopping, in seconds.
+GRACE: Final = 5.0
+#: How long a question may wait for the loop, in seconds: control answers within one.
+_SOON: Final = 0.8
+
+_log = logging.getLogger("chaosproxy.service")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a proxy is started with. `control` None: no HTTP. `events`: a file's path or `-`."""
+
+    plan: Plan
+    profile: Profile
+    seed: int
+    control: Address | None = None
+    control_token: str | None = None
+    events: str | None = None
+    redact_keys: bool = False
+
+
+class ServiceError(Exception):
+    """It could not start; the text says why."""
+
+
+class Service:
+    """One running proxy: making one starts it, `stop` ends it. Raises ServiceError if it cannot start."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.profile = settings.profile
+        self.seed = settings.seed
+        self.generation = 1
+        self.journal = Journal(monotonic(), redact=settings.redact_keys)
+        self._settings = settings
+        plan = self._plan()
+        self._proxy = Proxy(plan, settings.profile, settings.seed, self.journal)
+        self._metrics = Metrics(self._proxy.counts, self._proxy.world.tallies, self._gauges)
+        self._last_gauges = self._read_gauges()
+        self._control: ControlServer | None = None
+        self._open_events()
+        self._loop = LoopThread()
+        try:
+            try:
+                #: What the server said it is.
+                self.survey: Survey = self._loop.run(self._proxy.start())
+            except OSError as error:
+                raise ServiceError(f"cannot listen on {plan.listen}: {_why(error)}") from None
+            if settings.control is not None:
+                try:
+                    self._control = ControlServer(settings.control, self, settings.control_token)
+                except OSError as error:
+                    where = f"cannot listen on {settings.control} for control"
+                    raise ServiceError(f"{where}: {_why(error)}") from None
+        except BaseException:
+            self.stop(0)
+            raise
+
+    def _plan(self) -> Plan:
+        plan = self._settings.plan
+        most = allow_connections(plan.max_connections)
+        if most == plan.max_connections:
+            return plan
+        _log.warning(
+            "at most %d clients instead of %d: this process may open no more files",
+            most,
+            plan.max_connections,
+        )
+        return dataclasses.replace(plan, max_connections=most)
+
+    def _open_events(self) -> None:
+        path = self._settings.events
+        if path is None:
+            return
+        header = {
+            "chaosproxy": __version__,
+            "seed": self.seed,
+            "profile": self.profile.name,
+            "profile_sha256": self.profile.sha256,
+        }
+        try:
+            self.journal.open(path, header)
+        except OSError as error:
+            raise ServiceError(f"cannot write events to {path}: {_why(error)}") from None
+
+    @property
+    def listen(self) -> Address:
+        """Where it listens."""
+        return self._proxy.address
+
+    @property
+    def url(self) -> str:
+        """What a client on this machine is configured with, but for the password: the upstream's database is in it."""
+        plan = self._settings.plan
+        return self.listen.url(tls=plan.listen_tls is not None, db=plan.upstream.db)
+
+    @property
+    def control_url(self) -> str | None:
+        """Where HTTP is spoken, None: nowhere."""
+        return None if self._control is None else self._control.url
+
+    def use(self, profile: Profile, seed: int) -> int:
+        """Put a profile in force; when this returns it is so on every connection. Gives its generation."""
+        self.generation = self._loop.call(lambda: self._proxy.use(profile, seed))
+        self.profile, self.seed = profile, seed
+        return self.generation
+
+    def status(self) -> list[dict[str, object]]:
+        """Give per fault of the profile in force its name, type, matched, fired and skipped."""
+        return self._loop.call(self._proxy.world.engine.status)
+
+    def stop(self, grace: float = GRACE) -> None:
+        """Accept no more clients, let replies on their way arrive, at most so many seconds, and end everything."""
+        try:
+            self._loop.run(self._proxy.stop(grace))
+        finally:
+            self._loop.stop()
+            if self._control is not None:
+                self._control.stop()
+            self.journal.close()
+
+    def unready(self) -> str | None:
+        """Give why it cannot serve clients now, or None if it can."""
+        try:
+            answers = self._loop.run(self._proxy.answers(), _SOON)
+        except TimeoutError:
+            answers = False
+        return None if answers else f"{self._settings.plan.upstream.address} does not answer"
+
+    def metrics(self, accept: str) -> tuple[str, bytes]:
+        """Give the metrics' content type and text."""
+        return self._metrics.render(accept)
+
+    def _gauges(self) -> Gauges:
+        # A loop that is busy for longer has its last values told again.
+        with suppress(TimeoutError):
+            self._last_gauges = self._loop.call(self._read_gauges, _SOON)
+        return self._last_gauges
+
+    def _read_gauges(self) -> Gauges:
+        engine = self._proxy.world.engine
+        talks = [link.conversation for link in self._proxy.links.values()]
+        return Gauges(
+            connections=len(talks),
+            held_commands=sum(talk.holding for talk in talks),
+            buffered_bytes=sum(talk.buffered for talk in talks),
+            profile=engine.profile.name,
+            seed=engine.seed,
+            generation=engine.generation,
+            events_lost=self.journal.lost,
+        )
+
+
+def _why(error: OSError) -> str:
+    return (error.strerror or str(error)).lower()

@@ -1,0 +1,105 @@
+"""Addresses and URLs as users write them, and the messages for those that are wrong."""
+
+import pytest
+
+from chaosproxy.net.address import Address, Upstream, parse_address, parse_upstream
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:6380", Address("127.0.0.1", 6380)),
+        ("6380", Address("127.0.0.1", 6380)),
+        (":6380", Address("0.0.0.0", 6380)),
+        ("localhost:0", Address("localhost", 0)),
+        ("[::1]:6380", Address("::1", 6380)),
+        ("unix:/run/proxy.sock", Address(path="/run/proxy.sock")),
+        ("unix:proxy.sock", Address(path="proxy.sock")),
+        ("unix:///run/proxy.sock", Address(path="/run/proxy.sock")),
+    ],
+)
+def test_listen_address(text, address):
+    """Every form of an address to listen on."""
+    assert parse_address(text) == address
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("localhost", "localhost: expected HOST:PORT with a port from 0 to 65535, or unix:PATH"),
+        ("h:65536", "h:65536: expected HOST:PORT with a port from 0 to 65535, or unix:PATH"),
+        ("h:-1", "h:-1: expected HOST:PORT with a port from 0 to 65535, or unix:PATH"),
+        ("::1:6380", "::1:6380: an IPv6 address stands in brackets: [::1]:6380"),
+        ("unix:", "unix:: a path is missing after unix:"),
+    ],
+)
+def test_wrong_listen_address(text, message):
+    """A wrong one says what would be right."""
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole message is compared
+        parse_address(text)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("url", "upstream"),
+    [
+        ("redis://h", Upstream(Address("h", 6379))),
+        ("redis://", Upstream(Address("127.0.0.1", 6379))),
+        ("redis://h:7000/3", Upstream(Address("h", 7000), db=3)),
+        ("redis://h:7000?db=3", Upstream(Address("h", 7000), db=3)),
+        ("rediss://[::1]:7000/", Upstream(Address("::1", 7000), tls=True)),
+        ("redis://:p%40ss@h", Upstream(Address("h", 6379), password="p@ss")),
+        ("redis://me:secret@h/1", Upstream(Address("h", 6379), False, "me", "secret", 1)),
+        ("unix:///run/r.sock?db=2", Upstream(Address(path="/run/r.sock"), db=2)),
+        ("unix://r.sock", Upstream(Address(path="r.sock"))),
+        ("unix://me:pw@/run/r.sock", Upstream(Address(path="/run/r.sock"), False, "me", "pw")),
+    ],
+)
+def test_upstream_url(url, upstream):
+    """Every form of an upstream URL."""
+    assert parse_upstream(url) == upstream
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        (
+            "127.0.0.1:6379",
+            "127.0.0.1:6379: an upstream URL begins with one of redis://, rediss://, unix://",
+        ),
+        ("http://h", "http://h: an upstream URL begins with one of redis://, rediss://, unix://"),
+        ("redis://h/x", "redis://h/x: the database must be a number, not 'x'"),
+        ("redis://me:pw@h/x", "redis://***@h/x: the database must be a number, not 'x'"),
+        (
+            "unix:///s?password=pw&db=x",
+            "unix:///s?password=***&db=x: the database must be a number, not 'x'",
+        ),
+        ("redis://h:x", "redis://h:x: Port could not be cast to integer value as 'x'"),
+        (
+            "redis://h?timeout=3",
+            "redis://h?timeout=3: unknown parameter 'timeout'; only db and password are read",
+        ),
+        ("unix://", "unix://: a path is missing after unix://"),
+    ],
+)
+def test_wrong_upstream_url(url, message):
+    """A wrong one says what would be right."""
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole message is compared
+        parse_upstream(url)
+    assert str(caught.value) == message
+
+
+def test_urls_shown():
+    """What is printed can be connected to, and holds no password."""
+    assert Address("0.0.0.0", 1).url() == "redis://127.0.0.1:1"
+    assert Address("::", 1).url(tls=True, db=2) == "rediss://[::1]:1/2"
+    assert Address(path="/s").url(db=2) == "unix:///s?db=2"
+    assert parse_upstream("redis://me:secret@h/1").url == "redis://me:***@h:6379/1"
+    assert parse_upstream("redis://:secret@h").url == "redis://:***@h:6379"
+
+
+def test_who_can_reach_it():
+    """Loopback, by address or by name, and unix sockets are this machine's alone."""
+    local = [Address("127.0.0.2", 1), Address("::1", 1), Address("localhost", 1), Address(path="s")]
+    assert all(address.is_local for address in local)
+    assert not any(Address(host, 1).is_local for host in ("0.0.0.0", "::", "10.0.0.1", "redis"))

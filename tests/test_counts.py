@@ -1,0 +1,57 @@
+"""Counting: each effect under its labels, and labels that stay bounded."""
+
+from dataclasses import replace
+
+from chaosproxy.core.effect import KeysTouched, Matched, ProtocolFault, Skipped
+from chaosproxy.counts import MOST_NAMES, Counts
+from tests.test_journal import FIRED
+
+KNOWN = frozenset({"RPUSH", "GET"})
+
+
+def test_each_effect_under_its_labels():
+    """What a conversation says has happened is counted once, where INTERFACE.md says."""
+    counts = Counts()
+    for effect in (
+        Matched("lost-ack"),
+        Matched("lost-ack"),
+        Skipped("lost-ack", "nth"),
+        FIRED,
+        KeysTouched("gone", "expired", 3),
+        ProtocolFault("client", "what?"),
+    ):
+        counts.count(effect, "demo", "disconnect", KNOWN)
+    assert counts.matched == {("demo", "lost-ack", "disconnect"): 2}
+    assert counts.skipped == {("demo", "lost-ack", "nth"): 1}
+    labels = ("demo", "lost-ack", "disconnect", "RPUSH", "after_apply", "unknown")
+    assert counts.fired == {labels: 1}
+    assert counts.keys_touched == {("gone", "expired"): 3}
+    assert counts.protocol_errors == {"client": 1}
+    assert counts.delays["lost-ack"].sum == FIRED.delay
+
+
+def test_delays_fall_into_buckets():
+    """A delay counts in the bucket whose upper bound it does not exceed; beyond the last in +Inf."""
+    counts = Counts()
+    for delay in (0.0005, 0.001, 0.3, 31.0):
+        counts.count(replace(FIRED, delay=delay), "demo", "latency", KNOWN)
+    buckets = counts.delays["lost-ack"].buckets
+    assert (buckets[0], buckets[7], buckets[-1], sum(buckets)) == (2, 1, 1, 4)
+
+
+def test_declared_faults_are_there_with_zero():
+    """A fault that never matched is seen as 0, not as absent."""
+    counts = Counts()
+    counts.declare("demo", {"lost-ack": "disconnect"})
+    assert counts.matched == {("demo", "lost-ack", "disconnect"): 0}
+
+
+def test_labels_are_bounded():
+    """Commands that no server knows, and names without end, make no new time series."""
+    counts = Counts()
+    counts.count(replace(FIRED, command="X" * 100), "demo", "disconnect", KNOWN)
+    assert [key[3] for key in counts.fired] == ["other"]
+    for number in range(MOST_NAMES + 100):
+        counts.count(Matched(f"fault-{number}"), f"profile-{number}", "reply", KNOWN)
+    assert len(counts.matched) <= MOST_NAMES
+    assert sum(counts.matched.values()) == MOST_NAMES + 100

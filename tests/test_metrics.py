@@ -1,0 +1,122 @@
+"""Metrics as a scraper sees them: INTERFACE.md's names, right in both formats, and current at each scrape."""
+
+import shutil
+import subprocess
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+
+from chaosproxy import __version__
+from chaosproxy.core.effect import KeysTouched, Matched, ProtocolFault, Skipped
+from chaosproxy.core.world import Tally
+from chaosproxy.counts import Counts
+from chaosproxy.metrics import Gauges, Metrics
+from tests.test_journal import FIRED
+
+OPENMETRICS = "application/openmetrics-text; version=1.0.0"
+
+
+@pytest.fixture
+def counts():
+    counts = Counts()
+    counts.from_client, counts.to_client = 10, 20
+    counts.connections["accepted"] = 3
+    counts.upstream_errors["refused"] = 1
+    for effect in (
+        Matched("lost-ack"),
+        Skipped("lost-ack", "nth"),
+        FIRED,
+        KeysTouched("gone", "expired", 3),
+        ProtocolFault("client", "what?"),
+    ):
+        counts.count(effect, "demo", "disconnect", {"RPUSH"})
+    return counts
+
+
+@pytest.fixture
+def metrics(counts):
+    tally = Tally("RPUSH")
+    tally.count = 2
+    tally.took(0.0003)
+    tally.took(20.0)
+    gauges = Gauges(1, 2, 300, profile='de"mo', seed=7, generation=4, events_lost=0)
+    return Metrics(counts, {"RPUSH": tally, "GET": Tally("GET")}, lambda: gauges)
+
+
+def samples(metrics, accept=""):
+    content_type, text = metrics.render(accept)
+    parse = parse_openmetrics if "openmetrics" in content_type else parse_text
+    return {
+        (sample.name, *sample.labels.items()): sample.value
+        for family in parse(text.decode())
+        for sample in family.samples
+    }
+
+
+@pytest.mark.parametrize("accept", ["", "text/plain", OPENMETRICS])
+def test_everything_is_there(metrics, accept):
+    """Each number under the name and labels that INTERFACE.md gives it, in either format."""
+    found = samples(metrics, accept)
+    fault = ("profile", "demo"), ("fault", "lost-ack")
+    fired = ("command", "RPUSH"), ("position", "after_apply"), ("outcome", "unknown")
+    p = "chaosproxy_"
+    expected = {
+        (p + "commands_total", ("command", "RPUSH")): 2,
+        (p + "faults_matched_total", *fault, ("type", "disconnect")): 1,
+        (p + "faults_fired_total", *fault, ("type", "disconnect"), *fired): 1,
+        (p + "faults_skipped_total", *fault, ("reason", "nth")): 1,
+        (p + "injected_delay_seconds_count", ("fault", "lost-ack")): 1,
+        (p + "injected_delay_seconds_sum", ("fault", "lost-ack")): 0.25,
+        (p + "injected_delay_seconds_bucket", ("fault", "lost-ack"), ("le", "0.1")): 0,
+        (p + "injected_delay_seconds_bucket", ("fault", "lost-ack"), ("le", "0.25")): 1,
+        (p + "upstream_seconds_bucket", ("command", "RPUSH"), ("le", "0.0005")): 1,
+        (p + "upstream_seconds_bucket", ("command", "RPUSH"), ("le", "10.0")): 1,
+        (p + "upstream_seconds_bucket", ("command", "RPUSH"), ("le", "+Inf")): 2,
+        (p + "upstream_seconds_count", ("command", "RPUSH")): 2,
+        (p + "held_commands",): 2,
+        (p + "keys_touched_total", ("fault", "gone"), ("how", "expired")): 3,
+        (p + "connections",): 1,
+        (p + "connections_total", ("result", "accepted")): 3,
+        (p + "bytes_total", ("direction", "from_client")): 10,
+        (p + "bytes_total", ("direction", "to_client")): 20,
+        (p + "buffered_bytes",): 300,
+        (p + "upstream_errors_total", ("reason", "refused")): 1,
+        (p + "protocol_errors_total", ("side", "client")): 1,
+        (p + "events_lost_total",): 0,
+        (p + "profile_info", ("profile", 'de"mo'), ("seed", "7"), ("generation", "4")): 1,
+        (p + "build_info", ("version", __version__)): 1,
+    }
+    assert expected.items() <= found.items()
+    # A command the table knows and nobody sent makes no time series.
+    assert not [key for key in found if ("command", "GET") in key]
+
+
+def test_counted_as_it_happens(metrics, counts):
+    """What is counted is there at the very next scrape."""
+    key = ("chaosproxy_faults_matched_total", ("profile", "demo"))
+    key += (("fault", "lost-ack"), ("type", "disconnect"))
+    before = samples(metrics)[key]
+    counts.count(Matched("lost-ack"), "demo", "disconnect", {"RPUSH"})
+    assert samples(metrics)[key] == before + 1
+
+
+def test_content_types(metrics):
+    """OpenMetrics only for those who ask for it."""
+    assert metrics.render("")[0].startswith("text/plain")
+    assert metrics.render(OPENMETRICS)[0].startswith("application/openmetrics-text")
+    assert metrics.render(OPENMETRICS)[1].endswith(b"# EOF\n")
+
+
+def test_promtool(metrics):
+    """Prometheus's own linter has nothing to say."""
+    if shutil.which("promtool") is None:
+        pytest.skip("needs promtool; on Debian: apt-get install prometheus")
+    said = subprocess.run(
+        ["promtool", "check", "metrics"],
+        input=metrics.render("")[1],
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert (said.returncode, said.stdout + said.stderr) == (0, b"")
