@@ -40,7 +40,7 @@ def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> b
         if ended or slot.final is not None:
             line.skip(chosen, "ended")
             continue
-        decision = chosen.decide(work.exchange, line.world.server, line.modes.protocol, reply=raw)
+        decision = line.decide(chosen, work.exchange, reply=raw)
         match decision:
             case None | Swallow():
                 line.skip(chosen, "not_applicable")

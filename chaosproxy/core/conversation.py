@@ -6,6 +6,7 @@ the only door to `intake` (client to upstream) and `returns` (upstream to client
 
 from collections.abc import Sequence
 
+from chaosproxy.core.command import Command
 from chaosproxy.core.decision import How
 from chaosproxy.core.effect import CloseClient, Describe, Effect, HalfClose
 from chaosproxy.core.intake import Intake
@@ -13,6 +14,11 @@ from chaosproxy.core.line import FOREVER, Line
 from chaosproxy.core.returns import Returns
 from chaosproxy.core.slot import Stage
 from chaosproxy.core.world import World
+
+#: What stands for a command where there is none.
+NO_COMMAND = Command((b"",), b"", None, "", ())
+#: A request that a fault holds up is dropped if its client has nothing more to say: most that say so are gone.
+HELD_UP = (Stage.DELAY, Stage.STUCK)
 
 
 class Conversation:
@@ -22,15 +28,15 @@ class Conversation:
     carry out `effects`, in order, and clear all three. `now` is seconds on any clock that does not go back.
     """
 
-    __slots__ = ("_client_ended", "_intake", "_line", "_opened", "_over", "_returns")
+    __slots__ = ("_client_ended", "_intake", "_line", "_over", "_passed_on", "_returns")
 
     def __init__(self, world: World, connection: int, address: str, now: float) -> None:
-        self._line = Line(world, connection, address)
+        self._line = Line(world, connection, address, now)
         self._intake = Intake(self._line)
         self._returns = Returns(self._line)
         self._client_ended = False
         self._over = False
-        self._opened = now
+        self._passed_on = False
 
     # -- outboxes
 
@@ -53,6 +59,7 @@ class Conversation:
 
     def receive_from_client(self, data: bytes, now: float) -> None:
         """Bytes have come from the client."""
+        self._line.now = now
         if not self._line.closed:
             self._intake.receive(data, now)
             if self._line.slots:
@@ -61,6 +68,7 @@ class Conversation:
 
     def receive_from_upstream(self, data: bytes, now: float) -> None:
         """Bytes have come from the upstream."""
+        self._line.now = now
         if not self._line.closed:
             waited = self._line.head is not None
             self._returns.receive(data, now)
@@ -69,16 +77,15 @@ class Conversation:
             self._finish()
 
     def client_eof(self, now: float) -> None:
-        """The client will send no more (FIN). Requests still held are dropped: most clients that say so are gone."""
-        del now
+        """The client will send no more (FIN)."""
+        self._line.now = now
         if not (self._line.closed or self._client_ended):
             self._client_ended = True
-            self._intake.gone("client_gone")
-            self._line.effects.append(HalfClose("upstream"))
+            self._finish()
 
     def client_gone(self, now: float) -> None:
         """The client's connection is no more."""
-        del now
+        self._line.now = now
         self._line.closed = True
         self._finish("client_gone")
 
@@ -89,6 +96,7 @@ class Conversation:
     def upstream_gone(self, now: float) -> None:
         """The upstream's connection is no more, or could not be had."""
         line = self._line
+        line.now = now
         if line.closed or self._returns.leaving.ended:
             return
         self._returns.leaving.ended = True
@@ -98,19 +106,22 @@ class Conversation:
 
     def flushed(self, now: float) -> None:
         """Answers AwaitFlush: all bytes given to the client have been acknowledged by its stack."""
+        self._line.now = now
         if not self._line.closed:
             self._returns.leaving.flushed(now)
 
     def side_answer(self, token: int, replies: Sequence[bytes] | None, now: float) -> None:
         """Answers AskSide: one raw reply for each request, or None."""
+        self._line.now = now
         if not self._line.closed:
             self._line.side_answer(token, replies, now)
             self._go_on(now)
             self._finish()
 
     def wake(self, now: float) -> None:
-        """A deadline has come."""
+        """A deadline has come, or what a held command waits for has happened elsewhere."""
         line = self._line
+        line.now = now
         if line.closed:
             return
         if line.silent_until <= now:
@@ -120,7 +131,7 @@ class Conversation:
 
     def cut(self, how: How, now: float) -> None:
         """Another conversation's fault ends this one too."""
-        del now
+        self._line.now = now
         if not self._line.closed:
             self._line.closed = True
             self._line.effects.append(CloseClient(how))
@@ -130,13 +141,12 @@ class Conversation:
         """Whether this connection is one that `rule` speaks of (its `clients` and `db`)."""
         line = self._line
         live = line.engine.by_name.get(rule)
-        return live is not None and live.match.client_holds(
-            line.modes.name, line.address, line.modes.db
-        )
+        return live is not None and live.match.client_holds(line.where(NO_COMMAND))
 
     def switch(self, now: float) -> None:
         """The world has another engine: what the old one holds up goes on at once."""
         line = self._line
+        line.now = now
         if line.closed:
             return
         self._unhush()
@@ -164,11 +174,18 @@ class Conversation:
                 return
 
     def _finish(self, reason: str = "cut") -> None:
-        """Once the line is closed: what had not happened will not."""
-        if self._line.closed and not self._over:
+        """Once the line is closed: what had not happened will not. Once the client's last request is sent on: its FIN."""
+        line = self._line
+        if line.closed and not self._over:
             self._over = True
             self._intake.gone(reason)
             self._returns.leaving.gone(reason)
+        if self._client_ended and not (line.closed or self._passed_on):
+            if line.head is not None and line.head.stage in HELD_UP:
+                self._intake.gone("client_gone")
+            if line.head is None:
+                self._passed_on = True
+                line.effects.append(HalfClose("upstream"))
 
     # -- what it wants
 
@@ -230,5 +247,5 @@ class Conversation:
             "waiting_replies": len(line.slots),
             "holding": self.holding,
             "raw": self.raw,
-            "opened": self._opened,
+            "opened": line.opened,
         }

@@ -8,25 +8,33 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from chaosproxy.core.command_table import CommandSpec, CommandTable
-from chaosproxy.core.decision import Decision, Position
+from chaosproxy.core.decision import Position
 from chaosproxy.core.effect import Effect, Matched, Skipped
-from chaosproxy.core.fault import Context, Fault, ServerInfo
+from chaosproxy.core.fault import Fault
 from chaosproxy.core.match import CompiledMatch, Exchange, reply_holds
 from chaosproxy.core.rule import Profile, Rule
 from chaosproxy.core.when import Counter, Turn
+
+#: Of how many keys the last command is remembered, for `match: after`; the longest untouched is forgotten first.
+MOST_KEYS = 65536
 
 
 class LiveRule:
     """A rule in force: its compiled match, its counts."""
 
-    __slots__ = ("arms", "counter", "fired", "generation", "match", "matched", "rule", "skipped")
+    __slots__ = (
+        "arms", "counter", "fired", "first_fired", "generation", "match", "matched", "rule", "skipped", "state",
+    )  # fmt: skip
 
-    def __init__(self, rule: Rule, seed: int, generation: int, since: float) -> None:
+    def __init__(self, rule: Rule, match: CompiledMatch, counter: Counter, generation: int) -> None:
         self.rule = rule
         self.generation = generation
         self.arms: list[LiveRule] = []
-        self.match = CompiledMatch(rule.match, seed, rule.name)
-        self.counter = Counter(rule.when, seed, rule.name, since)
+        self.match = match
+        self.counter = counter
+        self.first_fired: float | None = None
+        #: What the fault keeps between exchanges (`Fault.new_state`).
+        self.state = rule.fault.new_state()
         self.matched = 0
         self.fired = 0
         self.skipped: dict[str, int] = {}
@@ -41,9 +49,16 @@ class LiveRule:
         """What it does."""
         return self.rule.fault
 
-    def fire(self) -> None:
+    @property
+    def subject(self) -> str:
+        """What it is asked about: exchanges, pushes or new connections."""
+        return "push" if self.rule.match.push is not None else self.fault.subject
+
+    def fire(self, now: float) -> None:
         """It has acted: count it, and arm those that wait for it."""
         self.fired += 1
+        if self.first_fired is None:
+            self.first_fired = now
         for other in self.arms:
             other.counter.armed = True
 
@@ -66,55 +81,62 @@ class Chosen:
         """Where in the exchange's life it acts."""
         return self.live.rule.at
 
-    def decide(
-        self,
-        exchange: Exchange,
-        server: ServerInfo,
-        protocol: int,
-        *,
-        reply: bytes | None = None,
-        queued: bool = False,
-    ) -> Decision | None:
-        """Ask the fault what is to happen."""
-        context = Context(
-            fault=self.live.name,
-            command=exchange.command,
-            position=self.at,
-            protocol=protocol,
-            db=exchange.db,
-            match=self.turn.match,
-            server=server,
-            stream=self.turn.stream,
-            reply=reply,
-            queued=queued,
-        )
-        return self.live.fault.decide(context)
-
 
 class Engine:
     """One generation of a profile in force, shared by all conversations of a proxy."""
 
     def __init__(
-        self, profile: Profile, table: CommandTable, seed: int, generation: int, now: float
+        self,
+        profile: Profile,
+        table: CommandTable,
+        seed: int,
+        generation: int,
+        now: float,
+        *,
+        first_connection: int = 1,
     ) -> None:
         self.profile = profile
         self.table = table
         self.seed = seed
         self.generation = generation
         self.since = now
-        self.rules = tuple(LiveRule(rule, seed, generation, now) for rule in profile.rules)
-        self.by_name = {live.name: live for live in self.rules}
+        self.by_name: dict[str, LiveRule] = {}
+        self.rules = tuple(self._live(rule, first_connection) for rule in profile.rules)
+        self.by_name.update((live.name, live) for live in self.rules)
         for live in self.rules:
             if live.rule.when.armed_by is not None:
                 self.by_name[live.rule.when.armed_by].arms.append(live)
+        subjects = {live: live.subject for live in self.rules}
+        self.exchange_rules = tuple(live for live in self.rules if subjects[live] == "exchange")
+        self.push_rules = tuple(live for live in self.rules if subjects[live] == "push")
+        self.connection_rules = tuple(live for live in self.rules if subjects[live] == "connection")
+        #: A rule that looks back has to see every command.
+        self.looks_back = any(live.rule.match.after is not None for live in self.rules)
+        self._history: dict[tuple[int, bytes], CommandSpec] = {}
         self._interest: dict[str, tuple[LiveRule, ...]] = {}
+
+    def _live(self, rule: Rule, first: int) -> LiveRule:
+        match = CompiledMatch(rule.match, self.seed, rule.name, self._fired_at, first)
+        counter = Counter(rule.when, self.seed, rule.name, self.since)
+        return LiveRule(rule, match, counter, self.generation)
+
+    def _fired_at(self, name: str) -> float | None:
+        live = self.by_name.get(name)
+        return None if live is None else live.first_fired
+
+    def learn(self, table: CommandTable) -> None:
+        """Use another command table, as a live server gave it."""
+        self.table = table
+        self._interest.clear()
 
     def interest(self, name: str) -> tuple[LiveRule, ...]:
         """The rules that can hold for a command whose first argument is `name` (upper case)."""
         found = self._interest.get(name)
         if found is None:
             specs = tuple(self._specs(name))
-            found = tuple(live for live in self.rules if live.match.interested(name, specs))
+            found = tuple(
+                live for live in self.exchange_rules if live.match.interested(name, specs)
+            )
             if len(self._interest) < 4096:  # a hostile client may send any number of names
                 self._interest[name] = found
         return found
@@ -131,6 +153,7 @@ class Engine:
         shifting another's draws.
         """
         name = exchange.command.name.partition("|")[0]
+        self._look_back(exchange)
         chosen: list[Chosen] = []
         for live in self.interest(name):
             if live.rule.match.reply is None:
@@ -138,6 +161,31 @@ class Engine:
                 if holds:
                     chosen += self._take(live, exchange, key, now, effects)
         return chosen
+
+    def select_push(self, frame: Exchange, now: float, effects: list[Effect]) -> list[Chosen]:
+        """The rules chosen for a frame nobody asked for, in profile order."""
+        chosen: list[Chosen] = []
+        for live in self.push_rules:
+            holds, key = live.match.holds(frame)
+            if holds:
+                chosen += self._take(live, frame, key, now, effects)
+        return chosen
+
+    def _look_back(self, exchange: Exchange) -> None:
+        """Tell the exchange what came before it on its keys, and remember it for the next one."""
+        spec = exchange.command.spec
+        if not self.looks_back or spec is None:
+            return
+        history = self._history
+        before = {}
+        for key in exchange.command.keys:
+            place = (exchange.db, key)
+            if place in history:
+                before[key] = history.pop(place)
+            history[place] = spec
+        exchange.before_on_key = before
+        while len(history) > MOST_KEYS:
+            del history[next(iter(history))]
 
     def waiting_for_reply(self, exchange: Exchange) -> list[tuple[LiveRule, bytes | None]]:
         """The rules that hold for an exchange but for its reply, with the key each holds for."""

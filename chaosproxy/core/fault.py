@@ -27,7 +27,8 @@ class Context:
 
     `reply` is the whole raw reply from `after_apply` on, None before. `protocol` is 2 or 3. `match` is the match
     number, counted from 1 over the rule's `per`. `random` is the stream keyed by (seed, fault name, `per` value, match number): its
-    first draw is the `chance` roll, which was taken already.
+    first draw is the `chance` roll, which was taken already. `key` is the key that matched. `queued`: it is between MULTI
+    and EXEC. `now` is the proxy's clock, `clock` seconds since 1970. `state` is what the fault's `new_state` made.
     """
 
     fault: str
@@ -40,6 +41,11 @@ class Context:
     stream: str
     reply: bytes | None = None
     queued: bool = False
+    key: bytes | None = None
+    connection: int = 0
+    now: float = 0.0
+    clock: float = 0.0
+    state: object = None
 
     @cached_property
     def random(self) -> Random:
@@ -65,6 +71,10 @@ class Fault:
 
     def check(self, at: Position) -> None:
         """Raise `Invalid` for settings that contradict each other or the position. Called once, at load."""
+
+    def new_state(self) -> object:
+        """What the fault keeps between exchanges, one for each rule in force; None for most."""
+        return None
 
     def decide(self, context: Context) -> Decision | None:
         """What is to happen to this exchange; None: nothing after all (counted as skipped, reason `not_applicable`)."""

@@ -9,12 +9,12 @@ from typing import assert_never
 
 from chaosproxy.core import modes, swallow
 from chaosproxy.core.command import Command
+from chaosproxy.core.command_table import CommandSpec
 from chaosproxy.core.decision import Answer, Cut, Decision, Delay, Position, Run, Silence, Swallow
 from chaosproxy.core.effect import ProtocolFault
 from chaosproxy.core.ending import answer, cut, drop_after, silence
 from chaosproxy.core.engine import Chosen
 from chaosproxy.core.line import FOREVER, Line, errors_in, run_requests
-from chaosproxy.core.match import Exchange
 from chaosproxy.core.resp import RequestFrame, RequestFramer, encode_command
 from chaosproxy.core.slot import Slot, Stage, Told, Work
 from chaosproxy.core.swallowing import swallow_write
@@ -33,6 +33,8 @@ class Intake:
         self.waiting = 0
         self._cutting = False
         self._handshake = True
+        self._place = 0
+        self._before: CommandSpec | None = None
 
     def receive(self, data: bytes, now: float) -> None:
         """Bytes have come from the client."""
@@ -88,6 +90,7 @@ class Intake:
         self._cutting = False
         self.waiting -= len(frame.raw)
         line = self.line
+        self._place = self._place + 1 if line.expect or line.slots else 1
         name = line.world.name(frame.args[0] or b"")
         name.tally.count += 1
         if name.plain:
@@ -99,9 +102,9 @@ class Intake:
         handshake = self._handshake and name.handshake
         self._handshake = handshake
         command = Command.parse(line.world.table, frame.args, frame.raw)
-        exchange = Exchange(
-            command, line.connection, line.modes.name, line.address, line.modes.db, handshake
-        )
+        exchange = line.where(command, handshake=handshake)
+        exchange.place, exchange.last = self._place, self.framer.peek() is None
+        exchange.before, self._before = self._before, command.spec
         line.head = Work(exchange, name, frame.args, frame.raw, frame.whole)
 
     # -- the request at the head
@@ -148,13 +151,24 @@ class Intake:
                 self._gate(now)
                 return False
             exchange = work.exchange
-            exchange.db, exchange.client = line.db, line.modes.name
+            exchange.db, exchange.client, exchange.states = line.db, line.modes.name, line.states()
             if name.interest:
+                self._place_in_transaction(work)
                 chosen = line.engine.select(exchange, now, line.effects)
                 work.candidates = line.engine.waiting_for_reply(exchange)
                 self._fold(work, chosen, now)
         work.stage = Stage.DELAY
         return True
+
+    def _place_in_transaction(self, work: Work) -> None:
+        """Count a queued command among the commands of its transaction, not of its pipeline."""
+        transaction = self.line.modes.transaction
+        if transaction is None or work.name.upper in modes.NEVER_QUEUED:
+            return
+        mine = [e for e in transaction.entries if not getattr(e.element, "hidden", False)]
+        following = self.framer.peek()
+        work.exchange.place = 1 + len(mine)
+        work.exchange.last = following is None or (following.args[0] or b"").upper() == b"EXEC"
 
     def _gate(self, now: float) -> None:
         """Prove the scratch database before a MULTI in which a write may be swallowed."""
@@ -179,9 +193,7 @@ class Intake:
             elif not work.whole:
                 line.skip(each, "too_large")
             else:
-                decision = each.decide(
-                    work.exchange, line.world.server, line.modes.protocol, queued=queued
-                )
+                decision = line.decide(each, work.exchange, queued=queued)
                 delay += self._note(work, each, decision)
         work.due = now + delay if delay else 0.0
 

@@ -7,10 +7,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from chaosproxy.core.decision import Run, Silence
+from chaosproxy.core.command import Command
+from chaosproxy.core.decision import Decision, Run, Silence
 from chaosproxy.core.effect import Applied, AskSide, Effect, Fired, KeysTouched, Outcome
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.engine import Chosen, Engine
+from chaosproxy.core.fault import Context
+from chaosproxy.core.match import Exchange
 from chaosproxy.core.modes import Args, Modes
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Slot, Work
@@ -27,11 +30,13 @@ class Line:
     those the proxy fills itself, in the client's order.
     """
 
-    def __init__(self, world: World, connection: int, address: str) -> None:
+    def __init__(self, world: World, connection: int, address: str, now: float) -> None:
         self.world = world
         self.engine: Engine = world.engine
         self.connection = connection
         self.address = address
+        self.opened = now
+        self.now = now
         self.modes = Modes()
         self.out_client: list[bytes] = []
         self.out_upstream: list[bytes] = []
@@ -54,6 +59,59 @@ class Line:
     def settled(self) -> bool:
         """Whether what the next command means is known: nothing unanswered can change it."""
         return not self.turning and (self.modes.transaction is None or not self.expect)
+
+    def decide(
+        self,
+        chosen: Chosen,
+        exchange: Exchange,
+        *,
+        reply: bytes | None = None,
+        queued: bool = False,
+    ) -> Decision | None:
+        """Ask a chosen rule's fault what is to happen."""
+        live = chosen.live
+        context = Context(
+            fault=live.name,
+            command=exchange.command,
+            position=chosen.at,
+            protocol=self.modes.protocol,
+            db=exchange.db,
+            match=chosen.turn.match,
+            server=self.world.server,
+            stream=chosen.turn.stream,
+            reply=reply,
+            queued=queued,
+            key=chosen.key,
+            connection=self.connection,
+            now=self.now,
+            clock=self.now + self.world.epoch,
+            state=live.state,
+        )
+        return live.fault.decide(context)
+
+    def states(self) -> tuple[str, ...]:
+        """What the connection is in, in `circumstances.STATES`' words."""
+        modes = self.modes
+        found = {
+            "transaction": modes.transaction is not None,
+            "watching": modes.watching,
+            "subscribed": modes.subscribed,
+            "blocked": any(slot.name.blocking for slot in self.expect),
+        }
+        return tuple(state for state, holds in found.items() if holds)
+
+    def where(self, command: Command, *, handshake: bool = False) -> Exchange:
+        """A command as an exchange of this connection, as it is now."""
+        return Exchange(
+            command,
+            self.connection,
+            self.modes.name,
+            self.address,
+            self.db,
+            handshake=handshake,
+            opened=self.opened,
+            states=self.states(),
+        )
 
     @property
     def db(self) -> int:
@@ -169,7 +227,7 @@ class Line:
         detail: str = "",
     ) -> None:
         """A fault has acted: write it down."""
-        chosen.live.fire()
+        chosen.live.fire(self.now)
         exchange = work.exchange
         self.effects.append(
             Fired(

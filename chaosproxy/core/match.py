@@ -3,9 +3,11 @@
 Takes a rule's `Match`; gives a test of one exchange, and the key that `per: key` counts over.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from hashlib import blake2b
 
+from chaosproxy.core.circumstances import PushTest
 from chaosproxy.core.command import Command, key_slot
 from chaosproxy.core.command_table import CommandSpec
 from chaosproxy.core.glob import glob_match
@@ -31,7 +33,10 @@ _REPLY_TYPES = {
 class Exchange:
     """One command and what its connection was when it came: all that `match` may look at but the reply.
 
-    `client` is the name set by the client, `address` its host without the port.
+    `client` is the name set by the client, `address` its host without the port. `opened` is when the connection was,
+    `states` what it is in (`circumstances.STATES`). `place` counts from 1 in its batch; `last`: nothing follows in it.
+    `before` and `before_on_key` are the names of the commands that came before on the connection, on each key. `push`: it
+    is a frame nobody asked for, its kind as the command's name, its channel as the key.
     """
 
     command: Command
@@ -39,43 +44,103 @@ class Exchange:
     client: bytes
     address: str
     db: int
-    handshake: bool
+    handshake: bool = False
+    opened: float = 0.0
+    states: tuple[str, ...] = ()
+    place: int = 1
+    last: bool = True
+    before: CommandSpec | None = None
+    before_on_key: Mapping[bytes, CommandSpec] = field(default_factory=dict)
+    push: bool = False
 
 
-class CompiledMatch:
-    """One rule's `match`, for the commands of one table. `seed` and `name` key the share of keys."""
+class NameTest:
+    """Commands by their names and `@categories`; None: every command but a handshake's."""
 
-    __slots__ = ("_categories", "_match", "_names", "_salt")
+    __slots__ = ("_all", "_groups", "_names")
 
-    def __init__(self, match: Match, seed: int, name: str) -> None:
-        self._match = match
-        self._salt = f"{seed}/{name}/".encode()
-        words = match.commands or ()
+    def __init__(self, words: tuple[str, ...] | None) -> None:
+        self._all = words is None
+        words = words or ()
         self._names = frozenset(word.upper() for word in words if not word.startswith("@"))
-        self._categories = frozenset(word[1:].lower() for word in words if word.startswith("@"))
+        self._groups = frozenset(word[1:].lower() for word in words if word.startswith("@"))
 
     def interested(self, name: str, specs: tuple[CommandSpec, ...]) -> bool:
-        """Whether a command whose first argument is `name` can hold at all. `specs`: it and its subcommands."""
-        if self._match.commands is None:
-            return True
-        if "handshake" in self._categories:
+        """Whether a command whose first argument is `name` can hold. `specs`: it and its subcommands."""
+        if self._all or "handshake" in self._groups:
             return True
         if any(word == name or word.startswith(name + "|") for word in self._names):
             return True
-        return any(self._categories & (spec.categories | spec.flags) for spec in specs)
+        return any(self._groups & (spec.categories | spec.flags) for spec in specs)
 
-    def _command(self, exchange: Exchange) -> bool:
-        if self._match.commands is None:
-            return not exchange.handshake
-        command = exchange.command
-        if command.name in self._names or command.name.partition("|")[0] in self._names:
+    def holds(self, name: str, spec: CommandSpec | None, *, handshake: bool = False) -> bool:
+        """Whether a command, by its full name and spec, is meant."""
+        if self._all:
+            return not handshake
+        if name in self._names or name.partition("|")[0] in self._names:
             return True
-        if not self._categories:
+        if handshake and "handshake" in self._groups:
+            return True
+        return spec is not None and bool(self._groups & (spec.categories | spec.flags))
+
+
+class CompiledMatch:
+    """One rule's `match`. `seed` and `name` key the share of keys; `fired_at` tells when a fault first fired."""
+
+    __slots__ = ("_after", "_fired_at", "_first", "_match", "_names", "_salt")
+
+    def __init__(
+        self,
+        match: Match,
+        seed: int,
+        name: str,
+        fired_at: Callable[[str], float | None],
+        first: int,
+    ) -> None:
+        self._match = match
+        self._salt = f"{seed}/{name}/".encode()
+        self._names = NameTest(match.commands)
+        self._after = NameTest(match.after.command) if match.after is not None else None
+        self._fired_at = fired_at
+        self._first = first
+
+    def interested(self, name: str, specs: tuple[CommandSpec, ...]) -> bool:
+        """Whether a command whose first argument is `name` can hold at all. `specs`: it and its subcommands."""
+        return self._names.interested(name, specs)
+
+    def _around(self, exchange: Exchange, key: bytes | None) -> bool:
+        """Whether what stands around the exchange holds: its batch, the command before it."""
+        match = self._match
+        if match.batch is not None:
+            index = match.batch.index
+            if not (exchange.last if index < 0 else exchange.place == index):
+                return False
+        if match.after is not None and self._after is not None:
+            if match.after.same == "connection":
+                before = exchange.before
+            else:
+                before = exchange.before_on_key.get(key) if key is not None else None
+            return before is not None and self._after.holds(before.name, before)
+        return True
+
+    def connection_holds(self, connection: int, opened: float, states: tuple[str, ...]) -> bool:
+        """Whether a connection is one that `connection` speaks of."""
+        test = self._match.connection
+        if test is None:
+            return True
+        if test.nth is not None and connection - self._first + 1 != test.nth:
             return False
-        if exchange.handshake and "handshake" in self._categories:
-            return True
-        spec = command.spec
-        return spec is not None and bool(self._categories & (spec.categories | spec.flags))
+        if test.state is not None and test.state not in states:
+            return False
+        if test.opened_before is not None:
+            fired = self._fired_at(test.opened_before)
+            if fired is None or opened >= fired:
+                return False
+        if test.opened_after is not None:
+            fired = self._fired_at(test.opened_after)
+            if fired is None or opened < fired:
+                return False
+        return True
 
     def _key_holds(self, key: bytes) -> bool:
         match = self._match
@@ -90,30 +155,38 @@ class CompiledMatch:
     def holds(self, exchange: Exchange) -> tuple[bool, bytes | None]:
         """Whether everything but `reply` holds, and the key it holds for (the first, None without keys)."""
         match = self._match
-        if not self._command(exchange):
+        command = exchange.command
+        if exchange.push:
+            test = match.push or PushTest()
+            if test.kind is not None and test.kind != command.name:
+                return False, None
+            if test.channel is not None and not any(
+                glob_match(glob, key) for glob in test.channel for key in command.keys
+            ):
+                return False, None
+        elif not self._names.holds(command.name, command.spec, handshake=exchange.handshake):
             return False, None
-        if match.db is not None and match.db != exchange.db:
+        if not self.client_holds(exchange):
             return False, None
-        if match.clients is not None and not client_holds(
-            match.clients, exchange.client, exchange.address
-        ):
+        if match.arguments is not None and not argument_holds(match.arguments, command):
             return False, None
-        if match.arguments is not None and not argument_holds(match.arguments, exchange.command):
-            return False, None
-        keys = exchange.command.keys
-        if match.keys is None and match.slots is None and match.key_share is None:
-            return True, keys[0] if keys else None
-        for key in keys:
-            if self._key_holds(key):
+        by_key = (match.keys, match.slots, match.key_share) != (None, None, None)
+        keys: tuple[bytes | None, ...] = command.keys
+        for key in keys if by_key else keys[:1] or (None,):
+            if (key is None or self._key_holds(key)) and self._around(exchange, key):
                 return True, key
         return False, None
 
-    def client_holds(self, client: bytes, address: str, db: int) -> bool:
-        """Whether a connection is one this rule speaks of: its `clients` and `db`."""
+    def client_holds(self, exchange: Exchange) -> bool:
+        """Whether a connection is one this rule speaks of: its `clients`, `db` and `connection`."""
         match = self._match
-        if match.db is not None and match.db != db:
+        if match.db is not None and match.db != exchange.db:
             return False
-        return match.clients is None or client_holds(match.clients, client, address)
+        if match.clients is not None and not client_holds(
+            match.clients, exchange.client, exchange.address
+        ):
+            return False
+        return self.connection_holds(exchange.connection, exchange.opened, exchange.states)
 
 
 def share_of(salt: bytes, key: bytes) -> float:

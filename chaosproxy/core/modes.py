@@ -181,7 +181,11 @@ class Modes:
 
     def _settle_exec(self, reply: ReplyFrame | None, array: Sequence[bytes]) -> None:
         transaction = self.transaction
-        if reply is not None and reply.kind == ord("-") and not reply.header.startswith(b"-EXECABORT"):
+        if (
+            reply is not None
+            and reply.kind == ord("-")
+            and not reply.header.startswith(b"-EXECABORT")
+        ):
             return
         self.transaction, self.watching = None, False
         index = 0

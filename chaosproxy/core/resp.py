@@ -108,6 +108,10 @@ class RequestFramer:
             raise ProtocolError(self._broken)
         return None
 
+    def peek(self) -> RequestFrame | None:
+        """Give the next complete frame without taking it, or None."""
+        return self._ready[0] if self._ready else None
+
     @property
     def partial(self) -> int:
         """How many bytes are here that are in no complete frame and were not handed out."""

@@ -5,7 +5,7 @@ Takes the settings declared here (the loader fills them from YAML); gives frozen
 
 from dataclasses import dataclass
 
-from chaosproxy.core import units
+from chaosproxy.core import circumstances, units
 from chaosproxy.core.decision import Position
 from chaosproxy.core.fault import Fault
 from chaosproxy.core.setting import setting
@@ -46,6 +46,30 @@ class Match:
     clients: "units.ClientTest | None" = setting(
         units.CLIENTS,
         "Glob on the name set by CLIENT SETNAME or HELLO SETNAME, or {address: 10.0.0.*}.",
+        default=None,
+    )
+    connection: "circumstances.ConnectionTest | None" = setting(
+        circumstances.CONNECTION,
+        "{nth: 2} counted from 1 since the profile came into force; {opened_before: fault} or {opened_after: fault}: opened "
+        "before or after that fault first fired (never, as long as it has not); {state: transaction | watching | "
+        "subscribed | blocked}.",
+        default=None,
+    )
+    batch: "circumstances.BatchTest | None" = setting(
+        circumstances.BATCH,
+        "{index: 2} or {index: last}: the place in a transaction (of the commands between MULTI and EXEC) or else in a "
+        "pipeline (of the commands sent while an earlier one was unanswered).",
+        default=None,
+    )
+    after: "circumstances.AfterTest | None" = setting(
+        circumstances.AFTER,
+        "{command: DEL, same: key}: the command that came before it on the same key (of any connection), or with {same: "
+        "connection} on the same connection, was that one.",
+        default=None,
+    )
+    push: "circumstances.PushTest | None" = setting(
+        circumstances.PUSH,
+        "Frames nobody asked for instead of exchanges: {kind: message}, {channel: 'chat:*'}. Matches count those frames.",
         default=None,
     )
     reply: "units.ReplyTest | None" = setting(

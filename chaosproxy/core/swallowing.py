@@ -82,7 +82,9 @@ class _Swallowing:
                 self._make_up(then, "the side connection failed")
                 return
             queued, result = replies[index], replies[-1]
-            if queued[:1] == b"-":  # refused before it was queued: what it would have been told anyway
+            if (
+                queued[:1] == b"-"
+            ):  # refused before it was queued: what it would have been told anyway
                 self._reply(queued, plan.how, then)
             elif result[:1] == b"*" and result[1:2] != b"-":
                 self._reply(plan.restore(elements(result)[1][index - 1]), plan.how, then)

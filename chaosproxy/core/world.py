@@ -79,6 +79,7 @@ class World:
     def learn(self, table: CommandTable) -> None:
         """Use another command table, as a live server gave it."""
         self.table = table
+        self.engine.learn(table)
         self._names.clear()
 
     def name(self, sent: bytes) -> Name:
@@ -97,7 +98,10 @@ class World:
         tally = self.tallies.get(label)
         if tally is None:
             tally = self.tallies[label] = Tally(label)
-        interest = bool(self.engine.interest(upper.decode("utf-8", "backslashreplace")))
+        engine = self.engine
+        interest = engine.looks_back or bool(
+            engine.interest(upper.decode("utf-8", "backslashreplace"))
+        )
         turning = upper in modes.TURNING
         raw = upper in modes.RAW
         return Name(

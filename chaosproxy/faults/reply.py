@@ -16,7 +16,8 @@ def _value(value: object) -> bytes | int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     if isinstance(value, str):
-        return value.encode()
+        # A lone surrogate, which YAML and JSON can escape, must not crash the loader.
+        return value.encode("utf-8", "surrogatepass")
     raise Invalid(f"expected null, empty, an integer or a text, got {value!r}")
 
 
