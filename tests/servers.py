@@ -127,16 +127,52 @@ class Server:
                 self.process.kill()
                 self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
-        _running.pop(self.pid, None)
+        if _running.pop(self.pid, None) is not None:
+            _tell_reaper("-", self)
 
 
 _running: dict[int, Server] = {}
+_reapers: list[subprocess.Popen[bytes]] = []
+_OWNER = os.getpid()
+
+# A run of tests that is killed stops nothing. This reads what runs (`+pid folder`, `-pid folder`) from a
+# pipe that ends when the run does, however it does, and then ends what still runs and is still ours:
+# its working directory says so.
+_REAPER = """
+import os, shutil, signal, sys
+left = {}
+for line in sys.stdin:
+    pid, folder = line[1:].rstrip("\\n").split(" ", 1)
+    left.update({pid: folder}) if line[0] == "+" else left.pop(pid, None)
+for pid, folder in left.items():
+    try:
+        if os.readlink(f"/proc/{pid}/cwd") == os.path.realpath(folder):
+            os.kill(int(pid), signal.SIGKILL)
+    except OSError:
+        pass
+    shutil.rmtree(folder, ignore_errors=True)
+"""
+
+
+def _tell_reaper(sign: str, server: Server) -> None:
+    """Tell this run's reaper what runs now."""
+    if not _reapers:
+        command = [sys.executable, "-I", "-S", "-c", _REAPER]
+        _reapers.append(subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True))
+    _reapers[0].stdin.write(f"{sign}{server.pid} {server.folder}\n".encode())
+    _reapers[0].stdin.flush()
 
 
 @atexit.register
 def _stop_all() -> None:
+    # A child forked from the run inherits this, but the servers are not its to end.
+    if os.getpid() != _OWNER:
+        return
     for server in list(_running.values()):
         server.stop()
+    for reaper in _reapers:
+        reaper.stdin.close()
+        reaper.wait()
 
 
 def available(name: str) -> str | None:
@@ -213,6 +249,7 @@ def _start_on(
         raise
     server = Server(name, port, version, process, folder, control, cluster)
     _running[process.pid] = server
+    _tell_reaper("+", server)
     server.remember_settings()
     return server
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,32 @@ def test_the_lent_server_is_as_new(any_server, serve):
         assert other.read_to_end()[0] == b""
     with again.connect() as fresh:
         assert fresh.ask("PING") == "PONG"
+
+
+def test_no_server_outlives_a_killed_run():
+    """When the run of tests is killed with SIGKILL its servers end, and their folders go."""
+    if reason := servers.available("valkey9"):
+        pytest.skip(reason)
+    code = """
+        import sys; sys.path.insert(0, sys.argv[1])
+        from tests import servers
+        servers.start("valkey9").stop()
+        server = servers.start("valkey9")
+        print(server.port, server.folder, flush=True)
+        sys.stdin.read()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code), Path.cwd()]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as run:
+        port, folder = run.stdout.readline().decode().split()
+        with wire.Wire(int(port)) as client:
+            assert client.ask("PING") == "PONG"
+            assert Path(folder).is_dir()
+            run.kill()
+            assert client.read_to_end()[0] == b""
+    deadline = time.monotonic() + 10
+    while Path(folder).exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
 
 
 @pytest.mark.servers("redis62", "valkey9")
