@@ -11,13 +11,13 @@ problems at once.
     checks.py       matches that can never hold, faults that can never fire
     overrides.py    `--set`
     load.py         all of that in order
-    shipped.py      where profiles are found
+    library.py      where profiles are found
 """
 
 import chaosproxy.faults  # noqa: F401 - importing it registers them
+from chaosproxy.profile.library import find, first_line, names, shipped
 from chaosproxy.profile.load import Source, load
 from chaosproxy.profile.problems import Problem, ProfileError
-from chaosproxy.profile.shipped import find, first_line, names, shipped
 
 __all__ = [
     "Problem",

@@ -48,7 +48,7 @@ def _check_when(written: Written, problems: Problems) -> None:
     if when.until is not None and when.until <= (when.from_ or 0):
         never("until", "it ends before it begins" if when.from_ else "it ends as it begins")
     if when.first is not None and when.every is not None and when.every > when.first:
-        never("every", f"the first {when.first} are over before the {when.every}th")
+        never("every", f"the first {when.first} are over before match {when.every}")
     if when.nth is not None:
         if when.first is not None and when.nth[0] > when.first:
             never("nth", f"only the first {when.first} count")

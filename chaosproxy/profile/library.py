@@ -20,7 +20,7 @@ def names() -> list[str]:
     """The shipped profiles' names, sorted."""
     return sorted(
         entry.name.removesuffix(".yaml")
-        for entry in _folder().iterdir()
+        for entry in folder().iterdir()
         if entry.name.endswith(".yaml")
     )
 
@@ -32,7 +32,7 @@ def shipped(name: str) -> Source:
         near = closest(name, known)
         listed = "" if near else f", expected a file's path or one of {', '.join(known)}"
         raise _error(name, f"no shipped profile is called '{name}'{listed}", near)
-    return Source(name, (_folder() / f"{name}.yaml").read_bytes(), f"{name}.yaml")
+    return Source(name, (folder() / f"{name}.yaml").read_bytes(), f"{name}.yaml")
 
 
 def first_line(name: str) -> str:
@@ -61,7 +61,7 @@ def find(given: str) -> Source:
 
 
 @cache
-def _folder() -> Traversable:
+def folder() -> Traversable:
     """In a wheel inside the package; in a checkout, where people read them, beside it."""
     package = resources.files("chaosproxy")
     inside = package / "profiles"

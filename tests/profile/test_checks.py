@@ -1,0 +1,156 @@
+"""Rules that are well written and wrong: they can never hold, or never fire."""
+
+import pytest
+
+from chaosproxy.core.command_table import CommandTable
+
+
+def drop(fields):
+    """A profile with one fault that acts on writes; `fields` begin at 5:3."""
+    return f"faults:\n- fault: drop_write\n  name: x\n  tell: ok\n  {fields}"
+
+
+def cut(fields):
+    """A profile with one fault that acts on anything; `fields` begin at 4:3."""
+    return f"faults:\n- fault: disconnect\n  at: after_apply\n  {fields}"
+
+
+@pytest.mark.parametrize(
+    ("fields", "problems"),
+    [
+        ("match: {commands: [RPUHS]}", ["22: commands: unknown command RPUHS; did you mean 'RPUSH'?"]),
+        ("match: {commands: rpuhs}", ["21: commands: unknown command RPUHS; did you mean 'RPUSH'?"]),
+        ("match: {commands: [XYZZY]}", ["22: commands: unknown command XYZZY"]),
+        ('match: {commands: ["@wirte"]}',
+         ["22: commands: no ACL category or command flag is called @wirte; did you mean '@write'?"]),
+        ('match: {commands: ["@denyom", "@hanshake"]}',
+         ["22: commands: no ACL category or command flag is called @denyom; did you mean '@denyoom'?",
+          ("33: commands: no ACL category or command flag is called @hanshake; "
+          "did you mean '@handshake'?")]),
+        ("match: {commands: [CONFIG|SETT]}",
+         ["22: commands: unknown subcommand CONFIG|SETT; did you mean 'CONFIG|SET'?"]),
+        ("match: {commands: [CONFGI|SET]}",
+         ["22: commands: unknown command CONFGI; did you mean 'CONFIG|SET'?"]),
+        ("match: {commands: [GET|X]}", ["22: commands: GET has no subcommands; did you mean 'GET'?"]),
+        ("match: {keys: a, commands: [PING, ECHO]}",
+         ["30: commands: can never hold together with 'keys', none of these has a key"]),
+        ("match: {commands: PING, slots: 7}",
+         ["21: commands: can never hold together with 'slots', none of these has a key"]),
+        ("match: {commands: ['@connection'], key_share: 5%}",
+         ["21: commands: can never hold together with 'key_share', none of these has a key"]),
+        ("when: {from: 2s, until: 1s}", ["27: until: can never hold, it ends before it begins"]),
+        ("when: {until: 0s}", ["17: until: can never hold, it ends as it begins"]),
+        ("when: {first: 2, every: 3}",
+         ["27: every: can never hold, the first 2 are over before match 3"]),
+        ("when: {first: 2, nth: [3, 4]}", ["25: nth: can never hold, only the first 2 count"]),
+        ("when: {every: 2, nth: [3, 5]}",
+         ["25: nth: can never hold, none of them is a multiple of 2 ('every')"]),
+    ],
+)  # fmt: skip
+def test_never(told, fields, problems):
+    """A match or a when that can never hold is told where it is written."""
+    found = told(cut(fields))
+    assert found == [f"a.yaml:4:{problem}" for problem in problems]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "match: {commands: [rpush, Config|Set, '@LIST', '@denyoom', '@handshake', CONFIG]}",
+        "match: {commands: [PING, GET], keys: a}",
+        "match: {commands: [EVALSHA, XREADGROUP, SORT, OBJECT], keys: a}",
+        "match: {commands: [JSON.SET], keys: a}",
+        "match: {commands: ['@read'], keys: a, key_share: 10%, slots: 0-7}",
+        "match: {reply: {error: X}}",
+        "when: {from: 1s, until: 2s}",
+        "when: {skip: 5, nth: 1, first: 1}",
+        "when: {every: 2, nth: [3, 4]}",
+        "when: {first: 3, every: 3}",
+        "when: {chance: 0%}",
+        "when: {trigger: manual}",
+    ],
+)
+def test_sometimes(load, fields):
+    """What can hold is no problem."""
+    assert len(load(cut(fields)).rules) == 1
+
+
+def test_modules(load, told):
+    """A module that the table does not know may be there; one that it knows has the commands it has."""
+    assert load(cut("match: {commands: [ACME.FROB]}")).rules
+    base = CommandTable.bundled()
+    spec = base.specs["GET"]
+    table = CommandTable({**base.specs, "JSON.GET": spec, "JSON.SET": spec})
+    assert told(cut("match: {commands: [JSON.GTE]}"), table=table) == [
+        "a.yaml:4:22: commands: unknown command JSON.GTE; did you mean 'JSON.GET'?"
+    ]
+
+
+def test_writes_only(load, told):
+    """A fault that acts on writes needs one among the commands; a script may write."""
+    for good in ("[GET, SET]", "EVALSHA", "[ACME.FROB, GET]", "'@list'"):
+        assert load(drop(f"match: {{commands: {good}}}")).rules
+    for bad in ("GET", "[GET, PING]", "'@pubsub'", "'@handshake'"):
+        assert told(drop(f"match: {{commands: {bad}}}")) == [
+            (
+                "a.yaml:5:21: commands: can never hold, fault drop_write acts on writes and none of these "
+                "is one"
+            )
+        ]
+
+
+def test_no_reply_yet(told):
+    """A reply cannot be tested before there is one: not where `at` says so, nor where it need not."""
+    assert told(
+        "faults:\n"
+        "  - {fault: disconnect, at: before_forward, match: {reply: {type: array}}}\n"
+        "  - {fault: drop_write, tell: ok, match: {reply: {type: array}}}\n"
+    ) == [
+        "a.yaml:2:53: reply: can never hold, at before_forward there is no reply yet",
+        "a.yaml:3:43: reply: can never hold, at before_forward there is no reply yet",
+    ]
+
+
+def arming(**armed_by):
+    """Faults by name, and by which each is armed."""
+    lines = [
+        f"  - {{fault: drop_write, tell: ok, name: {name}, when: {{armed_by: {armer}}}}}"
+        if armer
+        else f"  - {{fault: drop_write, tell: ok, name: {name}}}"
+        for name, armer in armed_by.items()
+    ]
+    return "\n".join(["faults:", *lines])
+
+
+def test_arming(load, told):
+    """A fault is armed by another one that there is, and not, by whatever way, by itself."""
+    assert load(arming(a="", b="a", c="b", d="a")).rules
+    assert told(arming(first="", bb="frist", cc="nobody")) == [
+        "a.yaml:3:62: armed_by: no fault is called 'frist'; did you mean 'first'?",
+        "a.yaml:4:62: armed_by: no fault is called 'nobody'",
+    ]
+    assert told(arming(a="a")) == ["a.yaml:2:61: armed_by: 'a' cannot arm itself"]
+    assert told(arming(a="b", b="c", c="a", d="a")) == [
+        "a.yaml:2:61: armed_by: can never fire, 'a' waits for 'b' waits for 'c' waits for 'a'",
+        "a.yaml:3:61: armed_by: can never fire, 'b' waits for 'c' waits for 'a' waits for 'b'",
+        "a.yaml:4:61: armed_by: can never fire, 'c' waits for 'a' waits for 'b' waits for 'c'",
+    ]
+
+
+def test_armed_from_another_file(load):
+    """A fault may be armed by one of another profile, and by one that goes by its type."""
+    first = "faults: [{fault: drop_write, tell: ok}]"
+    second = drop("when: {armed_by: drop_write}")
+    assert len(load(second, first).rules) == 2
+
+
+def test_checked_all_the_same(told):
+    """A rule that has one mistake is still looked through for others."""
+    fields = "how: rest\n  match: {commands: [RPUHS], db: x}\n  when: {until: 0s, nth: 0}"
+    assert told(cut(fields)) == [
+        "a.yaml:4:8: how: expected reset or close, got 'rest'; did you mean 'reset'?",
+        "a.yaml:5:22: commands: unknown command RPUHS; did you mean 'RPUSH'?",
+        "a.yaml:5:34: db: expected a database number from 0, got 'x'",
+        "a.yaml:6:17: until: can never hold, it ends as it begins",
+        "a.yaml:6:26: nth: expected a match number (a whole number from 1), got 0",
+    ]
