@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.bench import peers, plot, report
+from tests.bench import config, peers, plot, report
 from tests.bench.known import NAMES
 from tests.bench.peers import Missing, Peer
 from tests.bench.record import Record
@@ -24,8 +24,6 @@ from tests.bench.run import SCENARIOS, Bench, Size
 from tests.bench.target import verdicts
 
 MEBI = 1 << 20
-# Beside the two descriptors a connection needs: what a program has open anyway.
-SPARE_FILES = 200
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -74,18 +72,18 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _size(args: argparse.Namespace, files: int) -> Size:
-    """What the options ask for, as far as the limit on open files lets it be."""
+def _size(args: argparse.Namespace) -> Size:
+    """What the options ask for."""
     return Size(
         rounds=args.rounds or (1 if args.quick else 5),
         seconds=args.seconds or (0.3 if args.quick else 2.0),
         trips=2000 if args.quick else 20_000,
         huge=(64 if args.quick else 512) * MEBI,
-        connections=min(5000 if args.quick else 10_000, (files - SPARE_FILES) // 2),
+        connections=5000 if args.quick else config.MAX_CONNECTIONS,
     )
 
 
-def _about(size: Size, redis_server: str, files: int) -> str:
+def _about(size: Size, redis_server: str) -> str:
     load = os.getloadavg()[0]
     server = peers.first_line([redis_server, "--version"])[1].split(" sha=")[0]
     rounds = f"{size.rounds} round{'s' if size.rounds > 1 else ''} of {size.seconds:g} s a load"
@@ -94,7 +92,7 @@ def _about(size: Size, redis_server: str, files: int) -> str:
         f"{os.cpu_count()} cores shared by the load, the proxy and the server "
         f"({server}; {platform.system()} {platform.release()}, Python "
         f"{platform.python_version()}, load average {load:.1f} before, "
-        f"at most {files:,} open files in a process)."
+        f"at most {config.OPEN_FILES:,} open files in a process)."
     )
 
 
@@ -131,13 +129,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("redis-server and redis-benchmark are needed: Debian's redis has both")
 
     # Thousands of connections need descriptors, here and in what is started from here.
-    files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (config.OPEN_FILES, config.OPEN_FILES))
     # Both signals end the run in good order: what runs is stopped, what was measured is written.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
-    size = _size(args, files)
-    about = _about(size, programs[0], files)
+    size = _size(args)
+    about = _about(size, programs[0])
     record = Record(
         peers=[each for each in found if isinstance(each, Peer)],
         missing=[each for each in found if isinstance(each, Missing)],

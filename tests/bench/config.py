@@ -4,13 +4,15 @@ Takes port numbers and a folder, gives the text of configuration files.
 """
 
 import json
+import resource
 from pathlib import Path
 from typing import Any
 
 from tests.bench.process import HOST
 
-# Five thousand idle connections need two descriptors each, in the proxy.
-MAX_CONNECTIONS = 9900
+# Every proxy takes two descriptors a connection, and some open files besides.
+OPEN_FILES = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+MAX_CONNECTIONS = min(10_000, (OPEN_FILES - 200) // 2)
 NGINX_STREAM_MODULE = Path("/usr/lib/nginx/modules/ngx_stream_module.so")
 
 # Faults for commands that no load sends, as a suite has them that is about other commands.

@@ -93,6 +93,7 @@ def _chaosproxy(profile: str) -> Callable[[str, Place], list[str]]:
             *(program, "-c", "from chaosproxy.cli import main; main()", "run"),
             *("--listen", f"{HOST}:{at.listen}", "--upstream", f"redis://{HOST}:{at.upstream}"),
             *("--control", f"{HOST}:{free_port()}", "--profile", chosen),
+            *("--max-connections", str(config.MAX_CONNECTIONS)),
         ]
 
     return words
