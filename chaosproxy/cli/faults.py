@@ -21,11 +21,15 @@ def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 @click.command()
 @click.argument("name", required=False, shell_complete=_complete)
-def command(name: str | None) -> None:
+@click.option("--markdown", is_flag=True, help="Print all of it as Markdown tables.")
+def command(name: str | None, markdown: bool) -> None:
     """Tell what each fault does and takes.
 
     NAME is a fault, or `match` or `when`, which all faults have. Without it: a line for each.
     """
+    if markdown:
+        click.echo(catalogue.markdown(), nl=False)
+        return
     if name is None:
         click.echo(catalogue.overview())
         click.echo("\n`chaosproxy faults NAME` tells its settings; NAME may be match or when, too.")

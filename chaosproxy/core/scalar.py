@@ -55,8 +55,24 @@ def closest(word: object, known: Iterable[str]) -> str:
     if not isinstance(word, str):
         return ""
     by_folded = {name.casefold(): name for name in known}
-    near = get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
-    return by_folded[near[0]] if near else ""
+    folded = word.casefold()
+    near = get_close_matches(folded, by_folded, n=10, cutoff=0.6)
+    # Of those alike the one with the fewest slips: GTE is GET with two letters swapped, not GETEX.
+    return by_folded[min(near, key=lambda name: _slips(folded, name))] if near else ""
+
+
+def _slips(one: str, other: str) -> int:
+    """How many letters were left out, added, mistaken or swapped with their neighbour."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        last, before, row = before, row, [i]
+        for j, meant in enumerate(other, 1):
+            slips = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != meant))
+            if i > 1 and j > 1 and (letter, meant) == (other[j - 2], one[i - 2]):
+                slips = min(slips, last[j - 2] + 1)
+            row.append(slips)
+    return row[-1]
 
 
 def is_number(value: object) -> bool:

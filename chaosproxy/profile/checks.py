@@ -26,7 +26,7 @@ def check_rules(entries: Sequence[Written], table: CommandTable | None, problems
         _check_when(written, problems)
         if table is not None:
             _check_commands(written, table, problems)
-    _check_arming(entries, problems)
+    _check_names(entries, problems)
 
 
 def _place(written: Written, *path: str | int, at_key: bool = False) -> Place:
@@ -58,19 +58,12 @@ def _check_when(written: Written, problems: Problems) -> None:
 
 def _check_commands(written: Written, table: CommandTable, problems: Problems) -> None:
     match, fault = written.match, written.fault
-    words = match.commands
-    if words is None:
+    if match.after is not None:
+        _known(written, match.after.command, ("after", "command"), table, problems)
+    if match.commands is None:
         return
-    specs: list[CommandSpec] = []
-    certain = True
-    for number, word in enumerate(words):
-        meant = _specs_of(word, table)
-        specs += meant
-        if not meant and not _is_foreign(word, table):
-            message, near = _unknown_command(word, table)
-            problems.add(_place(written, "match", "commands", number), message, near)
-        certain = certain and bool(meant)
-    if not certain:
+    specs = _known(written, match.commands, ("commands",), table, problems)
+    if specs is None:
         return
     place = _place(written, "match", "commands")
     if fault and fault.writes_only and not any(spec.is_write for spec in specs):
@@ -78,15 +71,32 @@ def _check_commands(written: Written, table: CommandTable, problems: Problems) -
             f"commands: can never hold, fault {fault.type} acts on writes and none of these is one"
         )
         problems.add(place, message)
-    given = {
-        "keys": match.keys,
-        "key_share": match.key_share,
-        "slots": match.slots,
-    }
+    given = {"keys": match.keys, "key_share": match.key_share, "slots": match.slots}
     by_key = [field for field, value in given.items() if value is not None]
     if by_key and not any(spec.key_specs for spec in specs):
         message = f"commands: can never hold together with '{by_key[0]}', none of these has a key"
         problems.add(place, message)
+
+
+def _known(
+    written: Written,
+    words: Sequence[str],
+    path: tuple[str, ...],
+    table: CommandTable,
+    problems: Problems,
+) -> list[CommandSpec] | None:
+    """Every command that the words at `path` of `match` mean; None if that is not known of all of them."""
+    specs: list[CommandSpec] = []
+    certain = True
+    for number, word in enumerate(words):
+        meant = _specs_of(word, table)
+        specs += meant
+        certain = certain and bool(meant)
+        if not meant and not _is_foreign(word, table):
+            message, near = _unknown_command(word, table)
+            place = _place(written, "match", *path, number)
+            problems.add(place, f"{'.'.join(path)}: {message}", near)
+    return specs if certain else None
 
 
 def _specs_of(word: str, table: CommandTable) -> list[CommandSpec]:
@@ -115,37 +125,41 @@ def _unknown_command(word: str, table: CommandTable) -> tuple[str, str]:
     if word.startswith("@"):
         groups = ("handshake", *sorted(table.categories | table.flags))
         near = closest(word, [f"@{group}" for group in groups])
-        return f"commands: no ACL category or command flag is called {word}", near
+        return f"no ACL category or command flag is called {word}", near
     container, bar, _ = word.partition("|")
     if not bar:
-        return f"commands: unknown command {word}", closest(word, table.names)
+        return f"unknown command {word}", closest(word, table.names)
     if container not in table.specs:
         near = closest(container, table.names)
-        return f"commands: unknown command {container}", near and f"{near}{word[len(container) :]}"
+        return f"unknown command {container}", near and f"{near}{word[len(container) :]}"
     below = [name for name in table.names if name.startswith(f"{container}|")]
     if not below:
-        return f"commands: {container} has no subcommands", container
-    return f"commands: unknown subcommand {word}", closest(word, below)
+        return f"{container} has no subcommands", container
+    return f"unknown subcommand {word}", closest(word, below)
 
 
-def _check_arming(entries: Sequence[Written], problems: Problems) -> None:
+def _check_names(entries: Sequence[Written], problems: Problems) -> None:
+    """Where a fault speaks of another one there is such a one; and nobody waits for itself."""
     names = [written.name for written in entries]
-    armed_by = {
-        written.name: written.when.armed_by
-        for written in entries
-        if written.when.armed_by is not None
-    }
+    armed_by = {written.name: armer for written in entries if (armer := written.when.armed_by)}
+
+    def check(written: Written, name: str | None, *path: str) -> None:
+        if name is not None and name not in names:
+            # Nothing arms itself: of the others one was meant.
+            itself = {written.name} if path == ("when", "armed_by") else set()
+            near = closest(name, (other for other in names if other not in itself))
+            message = f"{'.'.join(path[1:])}: no fault is called '{name}'"
+            problems.add(_place(written, *path), message, near)
+
     for written in entries:
-        name, armer = written.name, written.when.armed_by
+        if (connection := written.match.connection) is not None:
+            check(written, connection.opened_before, "match", "connection", "opened_before")
+            check(written, connection.opened_after, "match", "connection", "opened_after")
+        check(written, written.when.armed_by, "when", "armed_by")
         place = _place(written, "when", "armed_by")
-        if armer is None:
-            continue
-        if armer not in names:
-            near = closest(armer, (other for other in names if other != name))
-            problems.add(place, f"armed_by: no fault is called '{armer}'", near)
-        elif armer == name:
-            problems.add(place, f"armed_by: '{name}' cannot arm itself")
-        elif ring := _ring(name, armed_by):
+        if written.when.armed_by == written.name:
+            problems.add(place, f"armed_by: '{written.name}' cannot arm itself")
+        elif ring := _ring(written.name, armed_by):
             chain = " waits for ".join(f"'{other}'" for other in ring)
             problems.add(place, f"armed_by: can never fire, {chain}")
 

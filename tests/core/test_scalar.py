@@ -152,6 +152,7 @@ def test_closest_knows_no_case():
     """A word in the wrong case alone is as near as can be; the suggestion is spelt right."""
     assert scalar.closest("RESET", ["reset", "close"]) == "reset"
     assert scalar.closest("rpuhs", ["RPOP", "RPUSH"]) == "RPUSH"
+    assert scalar.closest("gte", ["GETEX", "GET"]) == "GET"
     assert scalar.closest("xyzzy", ["RPOP", "RPUSH"]) == ""
     assert scalar.closest(7, ["7"]) == ""
 

@@ -137,6 +137,23 @@ def test_arming(load, told):
     ]
 
 
+def test_other_faults_and_commands_in_match(load, told):
+    """What `connection` and `after` speak of has to be there as well."""
+    assert load(
+        cut("match: {connection: {opened_before: disconnect}, after: {command: DEL}}")
+    ).rules
+    assert told(cut("match: {connection: {opened_before: disconect, opened_after: xyzzy}}")) == [
+        (
+            "a.yaml:4:39: connection.opened_before: no fault is called 'disconect'; "
+            "did you mean 'disconnect'?"
+        ),
+        "a.yaml:4:64: connection.opened_after: no fault is called 'xyzzy'",
+    ]
+    assert told(cut("match: {after: {command: [DEL, GTE, ACME.X]}}")) == [
+        "a.yaml:4:34: after.command: unknown command GTE; did you mean 'GET'?"
+    ]
+
+
 def test_armed_from_another_file(load):
     """A fault may be armed by one of another profile, and by one that goes by its type."""
     first = "faults: [{fault: drop_write, tell: ok}]"
