@@ -4,11 +4,12 @@ Takes a whole reply and the work it answers; gives the reply the client is to ge
 """
 
 from collections.abc import Sequence
-from typing import assert_never
+from itertools import pairwise
 
 from chaosproxy.core import modes
-from chaosproxy.core.decision import Answer, Cut, Delay, Position, Run, Silence, Swallow
-from chaosproxy.core.effect import Applied, Outcome
+from chaosproxy.core.before import leave_barriers
+from chaosproxy.core.decision import Answer, Cut, Decision, Delay, Pieces, Position, Run, Silence
+from chaosproxy.core.effect import Applied
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.engine import Chosen
 from chaosproxy.core.line import Line, errors_in, run_requests
@@ -24,10 +25,12 @@ def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> b
     seen: Seen = "error" if raw[:1] == b"-" else "ok"
     applied: Applied = "no" if seen == "error" else "yes"
     line.tell(work, applied, seen)
+    if work.watched and applied == "yes":
+        line.wake(line.engine.applied(work.exchange))
+    leave_barriers(line, work)
     if work.swallowed is not None:
-        chosen, detail = work.swallowed
-        swallowed: Outcome = "false_ok" if seen == "ok" else "fail"
-        line.fire(chosen, work, "no", seen, swallowed, detail=detail)
+        chosen, detail, outcome = work.swallowed
+        line.fire(chosen, work, "no", seen, outcome if seen == "ok" else "fail", detail=detail)
         work.swallowed = None
     late = line.engine.select_by_reply(work.candidates, work.exchange, raw, now, line.effects)
     work.candidates.clear()
@@ -42,25 +45,41 @@ def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> b
             continue
         decision = line.decide(chosen, work.exchange, reply=raw)
         match decision:
-            case None | Swallow():
-                line.skip(chosen, "not_applicable")
             case Delay(seconds):
                 delay += seconds
                 line.fire(chosen, work, applied, "late", "ok", delay=seconds)
             case Answer():
                 raw, ended = decision.raw, True
                 told: Seen = "error" if raw[:1] == b"-" else "ok"
-                outcome: Outcome = "unknown" if told == "error" else "ok"
-                line.fire(chosen, work, applied, told, outcome)
-            case Run():
-                run_after(line, chosen, decision, work, slot)
-            case Cut() | Silence():
-                slot.final = Final(chosen, decision, work, applied)
+                line.fire(chosen, work, applied, told, "unknown" if told == "error" else "ok")
             case _:
-                assert_never(decision)
+                _set_on(line, slot, chosen, work, decision, applied, raw)
     if delay:
         slot.due = max(slot.due, now) + delay
     return raw
+
+
+def _set_on(  # noqa: PLR0917 - one call's worth of what is at hand
+    line: Line,
+    slot: Slot,
+    chosen: Chosen,
+    work: Work,
+    decision: Decision | None,
+    applied: Applied,
+    raw: bytes,
+) -> None:
+    """Set on the slot what happens when its reply leaves."""
+    match decision:
+        case Run():
+            run_after(line, chosen, decision, work, slot)
+        case Cut() | Silence():
+            slot.final = Final(chosen, decision, work, applied)
+        case Pieces(cuts, gap):
+            slot.cuts, slot.gap = cuts, gap
+            seen: Seen = "error" if raw[:1] == b"-" else "ok"
+            line.fire(chosen, work, applied, seen, "ok", detail=pieces_detail(cuts, len(raw)))
+        case _:  # it belongs to another position
+            line.skip(chosen, "not_applicable")
 
 
 def run_after(line: Line, chosen: Chosen, run: Run, work: Work, slot: Slot) -> None:
@@ -133,6 +152,15 @@ def drop(line: Line, work: Work, reason: str) -> None:
         line.skip(each, reason)
     work.after.clear()
     work.candidates.clear()
+    leave_barriers(line, work)
     if work.swallowed is not None:
         line.skip(work.swallowed[0], reason)
         work.swallowed = None
+
+
+def pieces_detail(cuts: Sequence[int], size: int) -> str:
+    """What an event says of a reply that leaves in pieces."""
+    edges = [0, *cuts, size]
+    sizes = [str(high - low) for low, high in pairwise(edges)]
+    shown = " + ".join(sizes[:8]) + (" + …" if len(sizes) > 8 else "")
+    return f"in pieces of {shown} bytes"

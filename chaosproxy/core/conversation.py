@@ -18,7 +18,7 @@ from chaosproxy.core.world import World
 #: What stands for a command where there is none.
 NO_COMMAND = Command((b"",), b"", None, "", ())
 #: A request that a fault holds up is dropped if its client has nothing more to say: most that say so are gone.
-HELD_UP = (Stage.DELAY, Stage.STUCK)
+HELD_UP = (Stage.DELAY, Stage.HOLD, Stage.SEND, Stage.STUCK)
 
 
 class Conversation:
@@ -126,6 +126,7 @@ class Conversation:
             return
         if line.silent_until <= now:
             self._unhush()
+        line.run_timers(now)
         self._go_on(now)
         self._finish()
 
@@ -194,7 +195,8 @@ class Conversation:
         """When it wants to be woken, None for never."""
         if self._line.closed:
             return None
-        due = min(self._intake.due, self._returns.leaving.due, self._line.silent_until)
+        timer = self._line.timers[0][0] if self._line.timers else FOREVER
+        due = min(self._intake.due, self._returns.leaving.due, self._line.silent_until, timer)
         return None if due == FOREVER else due
 
     @property

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+from chaosproxy.core.bucket import Bucket
+
 
 class Position(StrEnum):
     """Where in an exchange's life a fault acts. Each promises what Redis and the client have seen by then."""
@@ -44,7 +46,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Swallow:
-    """The write has no effect; the client gets the reply the server would have given. Final."""
+    """The write has no effect; the client gets the reply the server would have given. Final.
+
+    `renewal`: only if the key has a time to live already; else the write goes on, and the rule is skipped.
+    """
+
+    renewal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +87,62 @@ class Run:
 
     commands: tuple[tuple[bytes, ...], ...]
     where: Literal["upstream", "standby"] = "upstream"
+    #: seconds that the command waits once they were answered.
+    settle: float = 0.0
+    #: what they do to the matched key, for the metrics.
+    touch: str = "run"
 
 
-Decision = Delay | Answer | Swallow | Cut | Silence | Run
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """The matched key leaves as if the server had evicted it, just before the command. Not final."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """The request goes out with these arguments instead of its own; `detail` says what changed. Not final."""
+
+    args: tuple[bytes, ...]
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """The command is applied so many times in all, `gap` seconds apart; only the first reply is shown. Not final."""
+
+    times: int
+    gap: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The command waits at a barrier, which is the rule's state, at most `limit` seconds. Not final."""
+
+    limit: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """The reply leaves cut at these offsets, `gap` seconds between two pieces. Not final."""
+
+    cuts: tuple[int, ...]
+    gap: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Request and reply pass no faster than the bucket lets them, in its direction. Not final."""
+
+    bucket: Bucket
+    direction: Direction = "both"
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A read is answered as if the key were as it was: its DUMP, or None where it did not exist. Final."""
+
+    image: bytes | None
+
+
+Final = Answer | Swallow | Cut | Silence | Past
+Decision = Delay | Final | Run | Evict | Rewrite | Repeat | Hold | Pieces | Pace

@@ -65,6 +65,13 @@ class CutOthers:
 
 
 @dataclass(frozen=True, slots=True)
+class Wake:
+    """Call `wake(now)` on these connections: what one of their commands is held for has happened here."""
+
+    connections: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Matched:
     """A fault's match held for one exchange."""
 
@@ -125,6 +132,7 @@ Effect = (
     | HalfClose
     | AskSide
     | CutOthers
+    | Wake
     | Matched
     | Skipped
     | Fired

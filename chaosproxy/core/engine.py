@@ -7,16 +7,20 @@ switch makes a new one, with counts from zero.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from chaosproxy.core.barrier import Barrier
 from chaosproxy.core.command_table import CommandSpec, CommandTable
 from chaosproxy.core.decision import Position
 from chaosproxy.core.effect import Effect, Matched, Skipped
 from chaosproxy.core.fault import Fault
-from chaosproxy.core.match import CompiledMatch, Exchange, reply_holds
+from chaosproxy.core.match import CompiledMatch, Exchange, NameTest, reply_holds
+from chaosproxy.core.memory import Memory
 from chaosproxy.core.rule import Profile, Rule
 from chaosproxy.core.when import Counter, Turn
 
 #: Of how many keys the last command is remembered, for `match: after`; the longest untouched is forgotten first.
 MOST_KEYS = 65536
+#: How many names are looked up once and kept: a hostile client may send any number of them.
+MOST_NAMES = 4096
 
 
 class LiveRule:
@@ -110,8 +114,15 @@ class Engine:
         self.exchange_rules = tuple(live for live in self.rules if subjects[live] == "exchange")
         self.push_rules = tuple(live for live in self.rules if subjects[live] == "push")
         self.connection_rules = tuple(live for live in self.rules if subjects[live] == "connection")
+        self.rememberers = tuple(live for live in self.rules if isinstance(live.state, Memory))
         #: A rule that looks back has to see every command.
         self.looks_back = any(live.rule.match.after is not None for live in self.rules)
+        self._watchers = tuple(
+            (live, NameTest(words))
+            for live in self.rules
+            if (words := live.fault.watches()) is not None
+        )
+        self._watched: dict[str, bool] = {}
         self._history: dict[tuple[int, bytes], CommandSpec] = {}
         self._interest: dict[str, tuple[LiveRule, ...]] = {}
 
@@ -128,6 +139,7 @@ class Engine:
         """Use another command table, as a live server gave it."""
         self.table = table
         self._interest.clear()
+        self._watched.clear()
 
     def interest(self, name: str) -> tuple[LiveRule, ...]:
         """The rules that can hold for a command whose first argument is `name` (upper case)."""
@@ -137,9 +149,29 @@ class Engine:
             found = tuple(
                 live for live in self.exchange_rules if live.match.interested(name, specs)
             )
-            if len(self._interest) < 4096:  # a hostile client may send any number of names
+            if len(self._interest) < MOST_NAMES:
                 self._interest[name] = found
         return found
+
+    def watches(self, name: str) -> bool:
+        """Whether a rule wants to hear when a command with this first argument (upper case) was applied."""
+        if not self._watchers:
+            return False
+        found = self._watched.get(name)
+        if found is None:
+            specs = tuple(self._specs(name))
+            found = any(test.interested(name, specs) for _, test in self._watchers)
+            if len(self._watched) < MOST_NAMES:
+                self._watched[name] = found
+        return found
+
+    def applied(self, exchange: Exchange) -> list[int]:
+        """A command was applied: give the connections whose held commands may go on because of that."""
+        woken: list[int] = []
+        for live, _ in self._watchers:
+            if isinstance(live.state, Barrier):
+                woken += live.state.hear(exchange)
+        return woken
 
     def _specs(self, name: str) -> Iterable[CommandSpec]:
         for spec_name, spec in self.table.specs.items():

@@ -72,6 +72,10 @@ class Fault:
     def check(self, at: Position) -> None:
         """Raise `Invalid` for settings that contradict each other or the position. Called once, at load."""
 
+    def watches(self) -> tuple[str, ...] | None:
+        """Commands (as in `match: commands`) whose application the fault wants to hear of; None for most."""
+        return None
+
     def new_state(self) -> object:
         """What the fault keeps between exchanges, one for each rule in force; None for most."""
         return None

@@ -4,23 +4,22 @@ Takes the client's bytes; gives the upstream's bytes and reply slots. Requests a
 head waits, all behind it on this connection wait too, as they would behind it in a socket.
 """
 
-from collections.abc import Sequence
 from typing import assert_never
 
-from chaosproxy.core import modes, swallow
+from chaosproxy.core import before, modes, swallow
 from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandSpec
-from chaosproxy.core.decision import Answer, Cut, Decision, Delay, Position, Run, Silence, Swallow
+from chaosproxy.core.decision import Answer, Cut, Past, Silence, Swallow
 from chaosproxy.core.effect import ProtocolFault
 from chaosproxy.core.ending import answer, cut, drop_after, silence
-from chaosproxy.core.engine import Chosen
-from chaosproxy.core.line import FOREVER, Line, errors_in, run_requests
-from chaosproxy.core.resp import RequestFrame, RequestFramer, encode_command
-from chaosproxy.core.slot import Slot, Stage, Told, Work
+from chaosproxy.core.line import FOREVER, Line
+from chaosproxy.core.resp import RequestFrame, RequestFramer
+from chaosproxy.core.slot import Slot, Stage, Work
 from chaosproxy.core.swallowing import swallow_write
 from chaosproxy.core.syntax import ProtocolError
 
-SIDE_FAILED = "the side connection failed"
+#: Stages in which the head waits for a time.
+TIMED = (Stage.DELAY, Stage.HOLD, Stage.SEND)
 
 
 class Intake:
@@ -105,31 +104,43 @@ class Intake:
         exchange = line.where(command, handshake=handshake)
         exchange.place, exchange.last = self._place, self.framer.peek() is None
         exchange.before, self._before = self._before, command.spec
-        line.head = Work(exchange, name, frame.args, frame.raw, frame.whole)
+        line.head = Work(exchange, name, frame.args, frame.raw, frame.whole, command)
 
     # -- the request at the head
 
-    def _advance(self, work: Work, now: float) -> bool:
+    def _advance(self, work: Work, now: float) -> bool:  # noqa: C901 - one branch a stage
         """Move the head one stage on; False if it has to wait."""
+        line = self.line
         match work.stage:
             case Stage.SETTLE:
                 return self._settle(work, now)
             case Stage.DELAY:
                 if now < work.due:
                     return False
+                before.enter_barriers(line, work, now)
+                work.stage = Stage.HOLD
+            case Stage.HOLD:
+                if before.held(work, now):
+                    return False
+                before.pass_barriers(work, now)
+                before.run_before(line, work, now)
                 work.stage = Stage.RUN
-                return self._run_before(work, now)
             case Stage.RUN:
                 if work.waiting:
                     return False
+                work.due = now + work.settle
+                work.stage = Stage.SEND
+            case Stage.SEND:
+                if now < work.due or not before.pace(line, work, now):
+                    return False
                 work.stage = Stage.ACT
-                return True
             case Stage.ACT:
                 return self._act(work, now)
             case Stage.STUCK:
                 return False
             case _:
                 assert_never(work.stage)
+        return True
 
     def _settle(self, work: Work, now: float) -> bool:
         """Ask the rules, once nothing unanswered can change what this command means."""
@@ -156,7 +167,8 @@ class Intake:
                 self._place_in_transaction(work)
                 chosen = line.engine.select(exchange, now, line.effects)
                 work.candidates = line.engine.waiting_for_reply(exchange)
-                self._fold(work, chosen, now)
+                before.fold(line, work, chosen, now)
+                work.watched = line.engine.watches(name.upper.decode("utf-8", "backslashreplace"))
         work.stage = Stage.DELAY
         return True
 
@@ -180,82 +192,18 @@ class Intake:
 
         line.send_hidden(swallow.gate(line.modes.db, line.world.scratch_db), now, done)
 
-    def _fold(self, work: Work, chosen: list[Chosen], now: float) -> None:
-        """Add up what happens before the request is forwarded: delays sum, the first final decision ends the chain."""
-        line = self.line
-        queued = line.modes.transaction is not None and work.name.upper not in modes.NEVER_QUEUED
-        delay = 0.0
-        for each in chosen:
-            if each.at is not Position.BEFORE_FORWARD:
-                work.after.append(each)
-            elif work.final is not None:
-                line.skip(each, "ended")
-            elif not work.whole:
-                line.skip(each, "too_large")
-            else:
-                decision = line.decide(each, work.exchange, queued=queued)
-                delay += self._note(work, each, decision)
-        work.due = now + delay if delay else 0.0
-
-    def _note(self, work: Work, chosen: Chosen, decision: Decision | None) -> float:
-        """Keep one decision for when its time comes; give the delay it adds."""
-        match decision:
-            case None:
-                self.line.skip(chosen, "not_applicable")
-            case Delay(seconds):
-                work.told.append(Told(chosen, delay=seconds))
-                return seconds
-            case Run():
-                work.runs.append((chosen, decision))
-            case Answer() | Swallow() | Cut() | Silence():
-                work.final = (chosen, decision)
-            case _:
-                assert_never(decision)
-        return 0.0
-
-    def _run_before(self, work: Work, now: float) -> bool:
-        """Carry out what is to run exactly before this command, on its own connection where that is possible."""
-        line = self.line
-        for chosen, run in work.runs:
-            requests = run_requests(chosen, run)
-            told = Told(chosen)
-            work.told.append(told)
-            line.touched(chosen, "run", 1 if chosen.key is not None else 0)
-            here = line.modes.transaction is None and line.modes.answers and not line.modes.asking
-            if here and run.where == "upstream":
-
-                def done(replies: list[bytes], then: float, told: Told = told) -> None:
-                    del then
-                    told.detail = errors_in(replies)
-
-                line.send_hidden(requests, now, done)
-                continue
-            work.waiting += 1
-
-            def answered(replies: Sequence[bytes] | None, then: float, told: Told = told) -> None:
-                del then
-                work.waiting -= 1
-                told.detail = SIDE_FAILED if replies is None else errors_in(replies)
-
-            raws = [encode_command(*request) for request in requests]
-            line.ask_side(raws, work.exchange.db, answered, run.where)
-        return True
-
     def _act(self, work: Work, now: float) -> bool:
         """Forward the request, or do with it what was decided; False if that has to wait."""
         line = self.line
         if work.final is None:
-            slot = Slot(work.name, work.args, now, work if work.matters else None)
-            line.slots.append(slot)
-            line.send(slot, work.raw)
-            line.head = None
+            before.forward(line, work, now)
             return True
         chosen, decision = work.final
         match decision:
             case Answer():
                 answer(line, work, chosen, decision, now)
                 return True
-            case Swallow():
+            case Swallow() | Past():
                 return swallow_write(line, work, chosen, now)
             case Cut():
                 return cut(line, work, chosen, decision)
@@ -269,19 +217,40 @@ class Intake:
         work = self.line.head
         if work is None or work.stage in (Stage.SETTLE, Stage.RUN) or work.waiting:
             return
-        if work.final is not None:
-            self.line.skip(work.final[0], "switched")
-            work.final = None
+        self._drop_before(work, "switched")
         drop_after(self.line, work, "switched")
         work.due = now
         if work.stage is Stage.STUCK:
             work.stage = Stage.ACT
 
+    def _drop_before(self, work: Work, reason: str) -> None:
+        """What was still to happen before it is forwarded will not."""
+        line = self.line
+        dropped = [chosen for chosen, _ in work.repeats]
+        if work.stage in (Stage.SETTLE, Stage.DELAY):
+            dropped += [chosen for chosen, _ in work.holds]
+        if work.stage in (Stage.SETTLE, Stage.DELAY, Stage.HOLD):
+            dropped += [chosen for chosen, _ in work.runs]
+        if work.final is not None:
+            dropped.append(work.final[0])
+        if work.stage is Stage.HOLD:
+            for chosen, _, ticket in work.tickets:
+                held = line.now - ticket.since
+                detail = f"dropped while it was held: {reason}"
+                line.fire(chosen, work, "no", "nothing", "fail", delay=held, detail=detail)
+        before.leave_barriers(line, work)
+        for chosen in dropped:
+            line.skip(chosen, reason)
+        work.repeats.clear()
+        work.holds.clear()
+        work.runs.clear()
+        work.final = None
+
     @property
     def due(self) -> float:
         """When the head wants to be woken."""
         work = self.line.head
-        return work.due if work is not None and work.stage is Stage.DELAY else FOREVER
+        return work.due if work is not None and work.stage in TIMED and work.due else FOREVER
 
     def gone(self, reason: str) -> None:
         """One end of the line is gone: the request at the head ends here."""
@@ -290,6 +259,5 @@ class Intake:
         if work is None:
             return
         line.tell(work, "no", "nothing")
-        if work.final is not None:
-            line.skip(work.final[0], reason)
+        self._drop_before(work, reason)
         drop_after(line, work, reason)

@@ -3,7 +3,9 @@
 Takes a line's full slots; gives the client's bytes, and the close or the silence that a decision asked for.
 """
 
+from collections import deque
 from collections.abc import Sequence
+from itertools import pairwise
 
 from chaosproxy.core.after import abandon, drop, ran
 from chaosproxy.core.decision import Cut, Position, Run, Silence
@@ -41,10 +43,11 @@ class Leaving:
                 return
             if slot.never or slot.waiting or slot.due > now:
                 return
+            if not self._give(slot, now):
+                return
             if slot.final is not None and not self._finish(slot, slot.final, now):
                 return
             slots.popleft()
-            line.flush(slot)
             if slot.last_runs:
                 self._flushing += slot.last_runs
                 line.effects.append(AwaitFlush())
@@ -52,6 +55,50 @@ class Leaving:
             line.give(self.framer.rest())
             line.closed = True
             line.effects.append(CloseClient("close"))
+
+    def _give(self, slot: Slot, now: float) -> bool:
+        """Give the client its share of a reply, in pieces where that was decided; False while there is more to come."""
+        line = self.line
+        if slot.pieces is None:
+            if not (slot.cuts or slot.paces or slot.final):
+                line.flush(slot)
+                return True
+            slot.pieces = self._cut(slot)
+            slot.due = self._piece_due(slot, now, now)
+        while slot.pieces:
+            if slot.due > now:
+                return False
+            piece = slot.pieces.popleft()
+            line.held -= len(piece)
+            line.give(piece)
+            if slot.pieces:
+                slot.due = self._piece_due(slot, now, now + slot.gap)
+        return True
+
+    def _cut(self, slot: Slot) -> deque[bytes]:
+        """A reply's pieces, as far as the client is to get it; the rest is `owed`."""
+        line = self.line
+        raw = b"".join(slot.parts)
+        slot.parts.clear()
+        line.flush(slot)
+        given = len(raw)
+        if slot.final is not None:
+            given = _share(slot.final.chosen.at, slot.final.decision, raw)[0]
+        slot.owed = raw[given:]
+        slot.reply = raw
+        line.held -= len(slot.owed)
+        edges = [0, *(cut for cut in slot.cuts if 0 < cut < given), given]
+        pieces = [raw[low:high] for low, high in pairwise(edges) if high > low]
+        if slot.paces:
+            pieces = [part for piece in pieces for part in slot.paces[0].pieces(piece)]
+        return deque(pieces)
+
+    def _piece_due(self, slot: Slot, now: float, due: float) -> float:
+        """When the next piece may leave."""
+        if slot.paces and slot.pieces:
+            size = len(slot.pieces[0])
+            due = max(due, *(bucket.take(size, now) for bucket in slot.paces))
+        return due
 
     def _lose(self, slot: Slot) -> None:
         """The upstream is gone in the middle of this reply: the client gets what came of it."""
@@ -63,17 +110,12 @@ class Leaving:
         line.flush(slot)
 
     def _finish(self, slot: Slot, final: Final, now: float) -> bool:
-        """Carry out what ends an exchange; False if nothing behind it may leave."""
+        """Carry out what ends an exchange, its share of the reply given; False if nothing behind it may leave."""
         line = self.line
         chosen, decision, work = final.chosen, final.decision, final.work
-        raw = b"".join(slot.parts)
         slot.final = None
-        given, told, detail = _share(chosen.at, decision, raw)
-        cut_short = given < len(raw)
-        if cut_short:
-            line.replace(slot, [raw[:given]] if given else [])
-        line.flush(slot)
-        outcome: Outcome = "unknown" if cut_short else "ok"
+        _, told, detail = _share(chosen.at, decision, slot.reply)
+        outcome: Outcome = "unknown" if slot.owed else "ok"
         if isinstance(decision, Cut):
             line.fire(chosen, work, final.applied, told, outcome, detail=detail)
             close(line, chosen, decision)
@@ -85,8 +127,8 @@ class Leaving:
             slot.never = True
             return False
         line.hush(decision, now)
-        if cut_short:
-            line.give(raw[given:])
+        if slot.owed:
+            line.give(slot.owed)
         return True
 
     def flushed(self, now: float) -> None:
@@ -121,7 +163,11 @@ class Leaving:
         line = self.line
         for slot in line.slots:
             slot.due = min(slot.due, now)
-            slot.never = False
+            slot.gap = 0.0
+            slot.paces.clear()
+            if slot.never:
+                slot.never = False
+                line.give(slot.owed)
             if slot.work is not None:
                 drop(line, slot.work, "switched")
             if slot.final is not None:

@@ -5,11 +5,13 @@ Takes bytes and decisions from `intake` and `returns`; gives outboxes and effect
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from random import Random
 from typing import Literal
 
 from chaosproxy.core.command import Command
 from chaosproxy.core.decision import Decision, Run, Silence
-from chaosproxy.core.effect import Applied, AskSide, Effect, Fired, KeysTouched, Outcome
+from chaosproxy.core.effect import Applied, AskSide, Effect, Fired, KeysTouched, Outcome, Wake
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.engine import Chosen, Engine
 from chaosproxy.core.fault import Context
@@ -54,6 +56,7 @@ class Line:
         self._muted: list[bytes] = []
         self._asked: dict[int, Callable[[Sequence[bytes] | None, float], None]] = {}
         self._token = 0
+        self.timers: list[tuple[float, int, Callable[[], None]]] = []
 
     @property
     def settled(self) -> bool:
@@ -65,6 +68,7 @@ class Line:
         chosen: Chosen,
         exchange: Exchange,
         *,
+        command: Command | None = None,
         reply: bytes | None = None,
         queued: bool = False,
     ) -> Decision | None:
@@ -72,7 +76,7 @@ class Line:
         live = chosen.live
         context = Context(
             fault=live.name,
-            command=exchange.command,
+            command=command or exchange.command,
             position=chosen.at,
             protocol=self.modes.protocol,
             db=exchange.db,
@@ -88,6 +92,25 @@ class Line:
             state=live.state,
         )
         return live.fault.decide(context)
+
+    def random(self, chosen: Chosen) -> Random:
+        """A match's own stream, for what is drawn where a fault cannot."""
+        return Random(chosen.turn.stream + "/barrier")  # noqa: S311 - reproducible on purpose
+
+    def wake(self, connections: Sequence[int]) -> None:
+        """Other connections' held commands may go on."""
+        if connections:
+            self.effects.append(Wake(tuple(connections)))
+
+    def later(self, due: float, what: Callable[[], None]) -> None:
+        """Do something at its time, as long as the line is open."""
+        self._token += 1
+        heappush(self.timers, (due, self._token, what))
+
+    def run_timers(self, now: float) -> None:
+        """Do what is due."""
+        while self.timers and self.timers[0][0] <= now:
+            heappop(self.timers)[2]()
 
     def states(self) -> tuple[str, ...]:
         """What the connection is in, in `circumstances.STATES`' words."""

@@ -177,6 +177,10 @@ class CompiledMatch:
                 return True, key
         return False, None
 
+    def remembers(self, key: bytes, db: int) -> bool:
+        """Whether a rule that answers from the past could answer for this key."""
+        return self._match.db in (None, db) and self._key_holds(key)
+
     def client_holds(self, exchange: Exchange) -> bool:
         """Whether a connection is one this rule speaks of: its `clients`, `db` and `connection`."""
         match = self._match

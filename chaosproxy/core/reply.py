@@ -63,7 +63,7 @@ class ReplyFramer:
     """
 
     __slots__ = (
-        *("_ready", "_broken", "_ended", "_done", "_tail", "_given", "_cut"),
+        *("_ready", "_broken", "_ended", "_done", "_read", "_tail", "_given", "_cut"),
         *("_left", "_kind", "_header", "_head", "_look", "_skip", "_long", "_begun"),
     )
 
@@ -71,9 +71,11 @@ class ReplyFramer:
         self._ready: deque[ReplyFrame] = deque()
         self._broken: str | None = None
         self._ended = False
-        # What is not handed out, in order: bytes read of the unfinished frame, and the unread tail
-        # (a piece of a header, a line or a head) from `_given` on. `_cut`: some of it was handed out.
+        # What is not handed out, in order: bytes read of the unfinished frame (how many: `_read`), and
+        # the unread tail (a piece of a header, a line or a head) from `_given` on. `_cut`: some of it
+        # was handed out.
         self._done: list[bytes] = []
+        self._read = 0
         self._tail = b""
         self._given = 0
         self._cut = False
@@ -93,10 +95,10 @@ class ReplyFramer:
     def feed(self, data: bytes) -> None:
         """Take bytes as they were received. Never raises."""
         if self._ended:
-            self._done.append(data)
+            self._keep(data)
         elif self._skip > len(data):
             self._skip -= len(data)
-            self._done.append(data)
+            self._keep(data)
         else:
             self._scan(self._tail + data if self._tail else data)
 
@@ -114,7 +116,7 @@ class ReplyFramer:
     @property
     def partial(self) -> int:
         """How many bytes are here that are in no complete frame and were not handed out."""
-        return sum(map(len, self._done)) + len(self._tail) - self._given
+        return self._read + len(self._tail) - self._given
 
     @property
     def started(self) -> bool:
@@ -138,6 +140,7 @@ class ReplyFramer:
             return self.rest()
         out = b"".join((*self._done, self._tail[self._given :]))
         self._done.clear()
+        self._read = 0
         self._given = len(self._tail)
         self._cut = self.started
         return out
@@ -149,7 +152,7 @@ class ReplyFramer:
         self._ready.clear()
         self._done.clear()
         self._tail = b""
-        self._given = self._kind = 0
+        self._read = self._given = self._kind = 0
         self._begun = False
         self._ended = True
         return out
@@ -238,7 +241,7 @@ class ReplyFramer:
                     pos += found[1]
         except ProtocolError as error:
             self._broken, self._ended = error.text, True
-            self._done.append(buf[begin:])
+            self._keep(buf[begin:])
             self._tail = b""
             self._given = 0
             return
@@ -248,14 +251,19 @@ class ReplyFramer:
         self._given = max(0, begin - pos)
         self._tail = buf[pos:]
         if pos > begin:
-            self._done.append(buf[begin:pos])
+            self._keep(buf[begin:pos])
         self._begun = pos > begin or old
+
+    def _keep(self, data: bytes) -> None:
+        self._done.append(data)
+        self._read += len(data)
 
     def _complete(self, frame: ReplyFrame) -> None:
         """Complete a frame that has begun earlier, of which `raw` is what the last buffer has."""
         frame.raw = b"".join((*self._done, frame.raw))
         frame.whole = not self._cut
         self._done.clear()
+        self._read = 0
         self._cut = False
         self._ready.append(frame)
 

@@ -75,20 +75,16 @@ class RequestFramer:
         self._blank: list[bytes] = []
         self._done: list[bytes] = []
         self._tail: list[bytes] = []
-        self._tail_size = 0
-        self._given = 0
+        self._tail_size = self._given = 0
         # The unfinished frame: arguments read and owed, bytes read. Once an argument's header is
         # read: the bytes from the tail's start to the argument's end, and whether it has lost some.
         self._args: list[bytes | None] = []
-        self._left = 0
-        self._size = 0
-        self._need = 0
+        self._left = self._size = self._need = 0
         self._lost = False
         # Whether some of it was handed out; then how many arguments were checked against KEEP and
         # KEEP_ALL, and how many bytes of them are kept.
         self._cut = False
-        self._checked = 0
-        self._kept = 0
+        self._checked = self._kept = 0
 
     def feed(self, data: bytes) -> None:
         """Take bytes as they were received. Never raises."""

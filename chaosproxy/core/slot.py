@@ -4,11 +4,16 @@ Takes nothing; gives the two records that `intake` fills and `returns` empties. 
 full: that is what keeps replies in the client's order whatever happens to them.
 """
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from chaosproxy.core.decision import Answer, Cut, Run, Silence, Swallow
+from chaosproxy.core.barrier import Barrier, Ticket
+from chaosproxy.core.bucket import Bucket
+from chaosproxy.core.command import Command
+from chaosproxy.core.decision import Cut, Evict, Pace, Repeat, Run, Silence
+from chaosproxy.core.decision import Final as Ends
 from chaosproxy.core.effect import Applied, Outcome
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.engine import Chosen, LiveRule
@@ -22,7 +27,9 @@ class Stage(Enum):
 
     SETTLE = auto()  # until what was sent before can no longer change what this means
     DELAY = auto()  # until its time
+    HOLD = auto()  # until others were applied
     RUN = auto()  # until the commands that come before it were answered
+    SEND = auto()  # until the bytes before it have passed
     ACT = auto()  # its final decision, or on it goes
     STUCK = auto()  # lost on its way: for ever, or until another profile
 
@@ -40,33 +47,45 @@ class Told:
 
 @dataclass(slots=True)
 class Work:
-    """One exchange that a rule looks at, or that changes the connection, from its request to its last event."""
+    """One exchange that a rule looks at, or that changes the connection, from its request to its last event.
+
+    `sent` (with its `args` and `raw`) is the request as it goes out; `exchange` has the one that came.
+    """
 
     exchange: Exchange
     name: Name
     args: Args
     raw: bytes
     whole: bool
+    sent: Command
     stage: Stage = Stage.SETTLE
     due: float = 0.0
     waiting: int = 0
-    runs: list[tuple[Chosen, Run]] = field(default_factory=list)
-    final: tuple[Chosen, Answer | Swallow | Cut | Silence] | None = None
+    runs: list[tuple[Chosen, Run | Evict]] = field(default_factory=list)
+    final: tuple[Chosen, Ends] | None = None
+    holds: list[tuple[Chosen, float]] = field(default_factory=list)
+    tickets: list[tuple[Chosen, Barrier, Ticket]] = field(default_factory=list)
+    settle: float = 0.0
+    repeats: list[tuple[Chosen, Repeat]] = field(default_factory=list)
+    paces: list[Pace] = field(default_factory=list)
+    pieces: deque[bytes] = field(default_factory=deque)
+    watched: bool = False
+    renews: bool = False
     after: list[Chosen] = field(default_factory=list)
     candidates: list[tuple[LiveRule, bytes | None]] = field(default_factory=list)
     told: list[Told] = field(default_factory=list)
     gated: bool = False
-    swallowed: tuple[Chosen, str] | None = None
+    swallowed: tuple[Chosen, str, Outcome] | None = None
 
     @property
     def matters(self) -> bool:
         """Whether anything is still to be done or written down when the reply is here."""
-        return bool(self.after or self.candidates or self.told)
+        return bool(self.after or self.candidates or self.told or self.watched or self.tickets)
 
     @property
     def looks_at_reply(self) -> bool:
         """Whether the reply must be whole before the client gets any of it."""
-        return bool(self.after or self.candidates)
+        return bool(self.after or self.candidates or self.paces)
 
 
 @dataclass(slots=True)
@@ -117,4 +136,10 @@ class Slot:
     element: Element | None = None
     on_reply: Callable[[bytes, float], None] | None = None
     final: Final | None = None
+    cuts: tuple[int, ...] = ()
+    gap: float = 0.0
+    paces: list[Bucket] = field(default_factory=list)
+    pieces: deque[bytes] | None = None
+    reply: bytes = b""
+    owed: bytes = b""
     last_runs: list[tuple[Chosen, Run, Work]] = field(default_factory=list)

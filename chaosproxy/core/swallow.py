@@ -13,9 +13,10 @@ client is WATCHing  An EXEC of ours would end its WATCH: the side connection car
 neither            Commands without keys, or that reach beyond their keys (FLUSHALL, MOVE …): a reply of the right type.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from types import MappingProxyType
 from typing import Final
 
 from chaosproxy.core.command import Command, key_slot
@@ -26,6 +27,7 @@ from chaosproxy.core.resp import encode_bulk
 _BEYOND: Final = frozenset(
     {"FLUSHALL", "FLUSHDB", "SWAPDB", "MOVE", "MIGRATE", "RESTORE-ASKING", "DELSLOT", "SFLUSH"}
 )
+NO_IMAGES: Final[Mapping[bytes, bytes | None]] = MappingProxyType({})
 _SCRIPTS: Final = frozenset({"EVAL", "EVALSHA", "FCALL"})
 #: Words of a script that could leave the scratch database.
 _LEAVING: Final = (b"select", b"flushall", b"flushdb", b"swapdb", b"move", b"copy", b"migrate")
@@ -93,13 +95,20 @@ def computable(command: Command, *, scratch: bool) -> bool:
             return True
 
 
-def in_scratch(command: Command, db: int, scratch: int) -> Plan:
+#: Keys and what they are to be: a DUMP, or None for a key that is not there. Other keys are copied as they are.
+Images = Mapping[bytes, bytes | None]
+
+
+def in_scratch(command: Command, db: int, scratch: int, images: Images = NO_IMAGES) -> Plan:
     """On copies in the scratch database."""
     keys = _unique(command)
     there = b"%d" % scratch
-    copies: list[Args] = [(b"COPY", key, key, b"DB", there, b"REPLACE") for key in keys]
+    copies: list[Args] = [
+        (b"COPY", key, key, b"DB", there, b"REPLACE") for key in keys if key not in images
+    ]
+    restored = [_restore(key, image) for key, image in images.items() if image is not None]
     return Plan(
-        before=(*copies, (b"SELECT", there)),
+        before=(*copies, (b"SELECT", there), *restored),
         args=command.args,
         raw=command.raw,
         after=((b"DEL", *keys), (b"SELECT", b"%d" % db)),
@@ -108,7 +117,11 @@ def in_scratch(command: Command, db: int, scratch: int) -> Plan:
     )
 
 
-def on_temporary_keys(command: Command, token: str) -> Plan:
+def _restore(key: bytes, image: bytes) -> Args:
+    return (b"RESTORE", key, b"0", image, b"REPLACE")
+
+
+def on_temporary_keys(command: Command, token: str, images: Images = NO_IMAGES) -> Plan:
     """On copies beside the real keys, in the same hash slots; `token` makes their names unique."""
     names = {key: _temporary(key, token) for key in _unique(command)}
     args: list[bytes | None] = list(command.args)
@@ -119,7 +132,11 @@ def on_temporary_keys(command: Command, token: str) -> Plan:
     copies: list[Args] = []
     for key, temporary in names.items():
         copies.append((b"DEL", temporary))
-        copies.append((b"COPY", key, temporary, b"REPLACE"))
+        image = images.get(key)
+        if key not in images:
+            copies.append((b"COPY", key, temporary, b"REPLACE"))
+        elif image is not None:
+            copies.append(_restore(temporary, image))
     return Plan(
         before=tuple(copies),
         args=tuple(args),

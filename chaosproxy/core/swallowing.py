@@ -3,11 +3,12 @@
 Takes the work at the head of a line; gives hidden commands, then a local reply and an event that says how it was made.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
 from chaosproxy.core import modes, reply_maker, swallow
+from chaosproxy.core.decision import Past, Swallow
 from chaosproxy.core.effect import Outcome
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.ending import drop_after, end, hidden, local
@@ -24,7 +25,12 @@ def swallow_write(line: Line, work: Work, chosen: Chosen, now: float) -> bool:
     """Let the server compute the reply without the write (see `swallow`); False while it does."""
     if work.waiting:
         return False
-    return _Swallowing(line, work, chosen).start(now)
+    decision = work.final[1] if work.final is not None else None
+    images: dict[bytes, bytes | None] = {}
+    if isinstance(decision, Past) and chosen.key is not None:
+        images[chosen.key] = decision.image
+    renewal = isinstance(decision, Swallow) and decision.renewal
+    return _Swallowing(line, work, chosen, images, renewal).start(now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +40,17 @@ class _Swallowing:
     line: Line
     work: Work
     chosen: Chosen
+    images: Mapping[bytes, bytes | None]
+    renewal: bool
 
     def start(self, now: float) -> bool:
-        line, command = self.line, self.work.exchange.command
+        line, command = self.line, self.work.sent
         queued = line.modes.transaction is not None
         usable = line.db != line.world.scratch_db
         if swallow.waits(command, queued=queued):
             return self._let_pass("blocking")
+        if self.renewal and not self.work.renews:
+            return self._ask_ttl(now)
         if not line.modes.answers:
             local(line, self.work, b"", now)
             self._end("nothing", "no reply was asked for")
@@ -59,9 +69,30 @@ class _Swallowing:
         self._prove(usable, now)
         return False
 
+    def _ask_ttl(self, now: float) -> bool:
+        """Find out whether the key has a time to live that this command would renew."""
+        line, key = self.line, self.chosen.key
+        if key is None:
+            return self._let_pass("not_applicable")
+        self.work.waiting = 1
+
+        def told(replies: Replies, then: float) -> None:
+            del then
+            self.work.waiting = 0
+            if replies is None or replies[0][:2] == b":-" or replies[0][:1] == b"-":
+                self._let_pass("no_ttl")
+            else:
+                self.work.renews = True
+
+        if line.modes.transaction is None and line.modes.answers and not line.modes.asking:
+            line.send_hidden([(b"PTTL", key)], now, told)
+        else:
+            line.ask_side([encode_command(b"PTTL", key)], line.db, told)
+        return False
+
     def _prove(self, usable: bool, now: float) -> None:
         """Ask whether the scratch database is there and empty, then send the plan that the answer allows."""
-        command = self.work.exchange.command
+        command = self.work.sent
 
         def gated(replies: Replies, then: float) -> None:
             proven = usable and swallow.proven(replies)
@@ -94,11 +125,13 @@ class _Swallowing:
         self._carry(requests, raws, now, computed)
 
     def _plan(self, *, scratch: bool) -> swallow.Plan:
-        command = self.work.exchange.command
+        command = self.work.sent
         if scratch:
-            return swallow.in_scratch(command, self.line.db, self.line.world.scratch_db)
+            return swallow.in_scratch(
+                command, self.line.db, self.line.world.scratch_db, self.images
+            )
         token = f"{self.line.connection}-{self.chosen.turn.match}"
-        return swallow.on_temporary_keys(command, token)
+        return swallow.on_temporary_keys(command, token, self.images)
 
     def _carry(
         self,
@@ -124,6 +157,8 @@ class _Swallowing:
 
     def _end(self, told: Seen, how: str) -> None:
         outcome: Outcome = "fail" if told == "error" else "false_ok"
+        if self.images:
+            outcome = "ok"
         end(self.line, self.work, self.chosen, told, outcome=outcome, detail=how)
 
     def _make_up(self, now: float, why: str = "") -> bool:
@@ -131,7 +166,7 @@ class _Swallowing:
         line = self.line
         self.work.waiting = 0
         clock = int((now + line.world.epoch) * 1000)
-        raw = reply_maker.plausible(self.work.exchange.command, line.modes.protocol, clock)
+        raw = reply_maker.plausible(self.work.sent, line.modes.protocol, clock)
         if raw is None:
             return self._let_pass("unknown_reply")
         if line.modes.transaction is not None:
@@ -152,7 +187,7 @@ class _Swallowing:
         """Inside the client's transaction the write runs on its copies; only its element reaches the client."""
         line, work = self.line, self.work
         self._hide(plan.before, now)
-        work.swallowed = (self.chosen, plan.how)
+        work.swallowed = (self.chosen, plan.how, "ok" if self.images else "false_ok")
         element = Element(work=work, renamed=plan.renamed)
         slot = Slot(work.name, work.args, now, work, element=element)
         line.slots.append(slot)

@@ -20,12 +20,12 @@ class ErrorReply:
 
 @dataclass(slots=True)
 class _Open:
-    """An aggregate of which not all values are read."""
+    """An aggregate of which not all values are read; a push `confirms` by what it begins with."""
 
     kind: bytes
     owed: int
     values: list[object] = field(default_factory=list)
-    confirms: bool = False
+    confirms: bool | None = None
 
 
 def decode(raw: bytes) -> object:
@@ -40,13 +40,13 @@ def decode(raw: bytes) -> object:
     above: list[_Open] = []
     while True:
         kind, text, owed, pos = _item(raw, pos)
+        if above and above[-1].confirms is None:
+            above[-1].confirms = kind in {b"$", b"+"} and text in CONFIRMATIONS
         if owed:
             above.append(_Open(kind, owed))
             continue
         value = _leaf(kind, text)
         aside = kind == b"|" or (kind == b">" and bool(above))
-        if above and not above[-1].values and kind in {b"$", b"+"}:
-            above[-1].confirms = text in CONFIRMATIONS
         while not aside:
             if not above:
                 if pos != len(raw):

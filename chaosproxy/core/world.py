@@ -99,9 +99,8 @@ class World:
         if tally is None:
             tally = self.tallies[label] = Tally(label)
         engine = self.engine
-        interest = engine.looks_back or bool(
-            engine.interest(upper.decode("utf-8", "backslashreplace"))
-        )
+        text = upper.decode("utf-8", "backslashreplace")
+        interest = engine.looks_back or bool(engine.interest(text)) or engine.watches(text)
         turning = upper in modes.TURNING
         raw = upper in modes.RAW
         return Name(

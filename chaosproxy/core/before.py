@@ -1,0 +1,262 @@
+"""What happens to an exchange before Redis sees it: what was decided adds up, and is carried out stage by stage.
+
+Takes the work at the head of a line and the rules chosen for it; gives what goes ahead of the request, the request in the form
+it goes out, and what follows it.
+"""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from chaosproxy.core import modes, swallow
+from chaosproxy.core.barrier import Barrier, Ticket
+from chaosproxy.core.command import Command
+from chaosproxy.core.decision import (
+    Answer,
+    Cut,
+    Decision,
+    Delay,
+    Evict,
+    Hold,
+    Pace,
+    Past,
+    Pieces,
+    Position,
+    Repeat,
+    Rewrite,
+    Run,
+    Silence,
+    Swallow,
+)
+from chaosproxy.core.ending import hidden
+from chaosproxy.core.engine import Chosen
+from chaosproxy.core.evicting import evict
+from chaosproxy.core.line import Line, errors_in, run_requests
+from chaosproxy.core.memory import Memory
+from chaosproxy.core.resp import encode_command
+from chaosproxy.core.slot import Element, Slot, Told, Work
+
+SIDE_FAILED = "the side connection failed"
+
+
+def fold(line: Line, work: Work, chosen: list[Chosen], now: float) -> None:
+    """Add up what was decided, in profile order: delays sum, the first final decision ends the chain."""
+    queued = line.modes.transaction is not None and work.name.upper not in modes.NEVER_QUEUED
+    delay = 0.0
+    for each in chosen:
+        if each.at is not Position.BEFORE_FORWARD:
+            work.after.append(each)
+        elif work.final is not None:
+            line.skip(each, "ended")
+        elif not work.whole:
+            line.skip(each, "too_large")
+        else:
+            decision = line.decide(each, work.exchange, command=work.sent, queued=queued)
+            delay += _note(line, work, each, decision)
+    work.due = now + delay if delay else 0.0
+
+
+def _note(line: Line, work: Work, chosen: Chosen, decision: Decision | None) -> float:
+    """Keep one decision for when its time comes; give the delay it adds."""
+    match decision:
+        case None | Pieces():
+            line.skip(chosen, "not_applicable")
+        case Delay(seconds):
+            work.told.append(Told(chosen, delay=seconds))
+            return seconds
+        case Run() | Evict():
+            work.runs.append((chosen, decision))
+        case Hold(limit):
+            work.holds.append((chosen, limit))
+        case Rewrite(args, detail):
+            work.args, work.raw = list(args), encode_command(*args)
+            work.sent = Command.parse(line.world.table, args, work.raw)
+            work.told.append(Told(chosen, detail=detail))
+            line.touched(chosen, "ttl", 1)
+        case Repeat():
+            if line.modes.asking or swallow.waits(
+                work.sent, queued=line.modes.transaction is not None
+            ):
+                line.skip(chosen, "not_applicable")
+            else:
+                work.repeats.append((chosen, decision))
+        case Pace():
+            work.paces.append(decision)
+            work.told.append(Told(chosen, detail=f"{decision.bucket.rate:g} bytes a second"))
+        case Answer() | Swallow() | Cut() | Silence() | Past():
+            work.final = (chosen, decision)
+        case _:
+            assert_never(decision)
+    return 0.0
+
+
+# -- barriers
+
+
+def enter_barriers(line: Line, work: Work, now: float) -> None:
+    """Take a place at each barrier; `work.due` is when the first of them gives up."""
+    limits = []
+    for chosen, limit in work.holds:
+        barrier = chosen.live.state
+        if isinstance(barrier, Barrier):
+            ticket = Ticket(work.exchange, chosen.key, line.random(chosen), since=now)
+            work.tickets.append((chosen, barrier, ticket))
+            line.wake(barrier.join(ticket))
+            limits.append(now + limit)
+    work.due = min(limits, default=0.0)
+
+
+def held(work: Work, now: float) -> bool:
+    """Whether a barrier still holds it."""
+    return now < work.due and not all(ticket.open for _, _, ticket in work.tickets)
+
+
+def pass_barriers(work: Work, now: float) -> None:
+    """It goes on: note why, for the events."""
+    for chosen, _, ticket in work.tickets:
+        why = ticket.why if ticket.open else "let go because max was reached"
+        work.told.append(Told(chosen, delay=now - ticket.since, detail=why))
+
+
+def leave_barriers(line: Line, work: Work) -> None:
+    """Its place is free: it was applied, or never will be."""
+    for _, barrier, ticket in work.tickets:
+        line.wake(barrier.leave(ticket))
+    work.tickets.clear()
+
+
+# -- what goes ahead of the request
+
+
+def run_before(line: Line, work: Work, now: float) -> None:
+    """Carry out what is to run exactly before this command, on its own connection where that is possible."""
+    for chosen, run in work.runs:
+        told = Told(chosen)
+        work.told.append(told)
+        if isinstance(run, Evict):
+            _evict(line, work, chosen, told)
+        else:
+            _run(line, work, chosen, run, told, now)
+    _remember(line, work, now)
+
+
+def _goes_here(line: Line) -> bool:
+    """Whether a request of our own can go on the client's connection."""
+    return line.modes.transaction is None and line.modes.answers and not line.modes.asking
+
+
+def _run(  # noqa: PLR0917 - one call's worth of what is at hand
+    line: Line, work: Work, chosen: Chosen, run: Run, told: Told, now: float
+) -> None:
+    requests = run_requests(chosen, run)
+    line.touched(chosen, run.touch, 1 if chosen.key is not None else 0)
+    work.settle = max(work.settle, run.settle)
+    here = _goes_here(line) and run.where == "upstream"
+    # What follows on the same connection comes after it anyway.
+    awaited = not here or bool(run.settle)
+    work.waiting += awaited
+
+    def done(replies: Sequence[bytes] | None, then: float) -> None:
+        del then
+        work.waiting -= awaited
+        told.detail = SIDE_FAILED if replies is None else errors_in(replies)
+
+    if here:
+        line.send_hidden(requests, now, done)
+    else:
+        raws = [encode_command(*request) for request in requests]
+        line.ask_side(raws, work.exchange.db, done, run.where)
+
+
+def _evict(line: Line, work: Work, chosen: Chosen, told: Told) -> None:
+    work.waiting += 1
+
+    def done(detail: str) -> None:
+        work.waiting -= 1
+        told.detail = detail
+
+    line.touched(chosen, "evicted", 1)
+    evict(line, chosen.key or b"", work.exchange.db, done)
+
+
+def _remember(line: Line, work: Work, now: float) -> None:
+    """Keep what a key was before this write, for the rules that answer from the past."""
+    spec = work.sent.spec
+    if spec is None or not spec.is_write or not work.whole:
+        return
+    for live in line.engine.rememberers:
+        memory = live.state
+        if not isinstance(memory, Memory):
+            continue
+        for key in dict.fromkeys(work.sent.keys):
+            if live.match.remembers(key, line.db):
+                _keep_image(line, work, memory, key, now)
+
+
+def _keep_image(line: Line, work: Work, memory: Memory, key: bytes, now: float) -> None:
+    db = line.db
+
+    def dumped(replies: Sequence[bytes] | None, then: float) -> None:
+        if not here:
+            work.waiting -= 1
+        if replies is not None:
+            memory.keep(db, key, then, replies[0])
+
+    here = _goes_here(line)
+    if here:
+        line.send_hidden([(b"DUMP", key)], now, dumped)
+    else:
+        work.waiting += 1
+        line.ask_side([encode_command(b"DUMP", key)], db, dumped)
+
+
+# -- the request itself, and what follows it
+
+
+def pace(line: Line, work: Work, now: float) -> bool:
+    """Let the request pass no faster than its buckets do; False while it has to wait."""
+    buckets = [each.bucket for each in work.paces if each.direction != "to_client"]
+    if not buckets or work.final is not None:
+        return True
+    if not work.pieces:
+        work.pieces.extend(buckets[0].pieces(work.raw))
+        work.due = max(bucket.take(len(work.pieces[0]), now) for bucket in buckets)
+    while now >= work.due:
+        if len(work.pieces) == 1:
+            work.raw = work.pieces.popleft()
+            work.paces = [each for each in work.paces if each.direction != "to_upstream"]
+            return True
+        line.out_upstream.append(work.pieces.popleft())
+        work.due = max(bucket.take(len(work.pieces[0]), now) for bucket in buckets)
+    return False
+
+
+def forward(line: Line, work: Work, now: float) -> None:
+    """The request goes to Redis; its reply has a slot from here on."""
+    whole = work.raw
+    slot = Slot(work.name, work.args, now, work if work.matters else None)
+    slot.paces = [each.bucket for each in work.paces if each.direction != "to_upstream"]
+    for chosen, repeat in work.repeats:
+        work.told.append(Told(chosen, detail=f"applied {repeat.times} times"))
+        slot.work = work
+    line.slots.append(slot)
+    line.send(slot, whole)
+    for _, repeat in work.repeats:
+        _repeat(line, work, repeat, now)
+    line.head = None
+
+
+def _repeat(line: Line, work: Work, repeat: Repeat, now: float) -> None:
+    """Have the command applied again, right behind itself, or later on the side connection."""
+    packed = tuple(arg or b"" for arg in work.args)
+    raw, db = encode_command(*packed), work.exchange.db
+
+    def again() -> None:
+        line.ask_side([raw], db, lambda _replies, _now: None)
+
+    for number in range(1, repeat.times):
+        if line.modes.transaction is not None or not line.modes.answers:
+            hidden(line, packed, now, Element(hidden=True))
+        elif not repeat.gap:
+            hidden(line, packed, now)
+        else:
+            line.later(now + number * repeat.gap, again)

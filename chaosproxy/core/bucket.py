@@ -1,0 +1,27 @@
+"""A token bucket: how many bytes a second may pass, over one connection or all.
+
+Takes sizes and times; gives the time at which they may pass.
+"""
+
+#: How long one piece takes, in seconds: short enough to look like a slow line, long enough to cost little.
+QUANTUM = 0.02
+
+
+class Bucket:
+    """`rate` is bytes a second. It holds no more than it has: nothing is saved up while nothing passes."""
+
+    __slots__ = ("_free", "rate")
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+        self._free = 0.0
+
+    def take(self, size: int, now: float) -> float:
+        """Let `size` bytes pass as soon as those before them have; give the time at which they have passed."""
+        self._free = max(self._free, now) + size / self.rate
+        return self._free
+
+    def pieces(self, raw: bytes) -> list[bytes]:
+        """Cut bytes into pieces that each take about QUANTUM seconds."""
+        size = max(1, int(self.rate * QUANTUM))
+        return [raw[at : at + size] for at in range(0, len(raw), size)]
