@@ -289,6 +289,18 @@ def test_a_count_alone_takes_no_memory():
     assert framer.cut_through() == b"*9223372036854775807\r\n$9223372036854775807\r\n"
 
 
+def test_peek():
+    """The next frame can be seen before it is taken."""
+    framer = RequestFramer()
+    assert framer.peek() is None
+    framer.feed(PING + b"PING\r\n*1")
+    for inline in (False, True):
+        seen = framer.peek()
+        assert seen.inline is inline
+        assert framer.next() is seen
+    assert framer.peek() is None
+
+
 def test_rest():
     """Going raw: frames not taken, what made no command, the unfinished frame; then no more frames."""
     data = PING + b"\r\n" + PING + b"*0\r\n*2\r\n$4\r\nECHO\r\n$3\r\na"
