@@ -92,13 +92,16 @@ def test_two_commands():
 
 
 def test_the_duplicate(tmp_path):
-    """README's six lines of redis-py print the message twice, and raise nothing."""
+    """README's six lines of redis-py print the message twice, raise nothing, and make that event."""
     _, _, run = marked("demo").strip().rpartition(".venv/bin/chaosproxy ")
-    ready_file = tmp_path / "proxy.json"
-    command = [*CHAOSPROXY, *run.split(), "--ready-file", str(ready_file)]
+    ready_file, events = tmp_path / "proxy.json", tmp_path / "events.jsonl"
+    command = [*CHAOSPROXY, *run.split(), "--ready-file", str(ready_file), "--events", str(events)]
     with running(command, ready_file, 30) as port:
         done = six_lines(port, sys.executable)
     assert (done.stdout.strip(), done.stderr) == (promised(), "")
+    _, event = map(json.loads, events.read_text().splitlines())
+    (shown,) = map(json.loads, blocks("json"))
+    assert shown.items() <= event.items()
 
 
 @pytest.mark.install
