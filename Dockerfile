@@ -5,6 +5,7 @@ WORKDIR /src
 # The base's pip installs into the environment from outside, so none ends up in it.
 RUN python -m venv --without-pip /opt/chaosproxy
 COPY . .
+# Bytecode goes in too: 4 MB for a start that is a quarter shorter, as the image's user cannot write any.
 RUN python -m pip --python /opt/chaosproxy/bin/python install --no-cache-dir '.[embedded,fast]'
 
 FROM ${BASE}
