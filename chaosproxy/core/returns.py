@@ -8,6 +8,7 @@ from chaosproxy.core.after import abandon, apply_after, drop, rebuild_exec
 from chaosproxy.core.effect import ProtocolFault
 from chaosproxy.core.leaving import Leaving
 from chaosproxy.core.line import Line
+from chaosproxy.core.pushes import push_work
 from chaosproxy.core.reply import ReplyFrame, ReplyFramer
 from chaosproxy.core.slot import Element, Slot, Work
 from chaosproxy.core.syntax import ProtocolError
@@ -69,12 +70,15 @@ class Returns:
     def _needs_whole(self, slot: Slot) -> bool:
         if slot.on_reply is not None:
             return True
-        transaction = self.line.modes.transaction
+        line = self.line
+        transaction = line.modes.transaction
         if slot.name.upper == b"EXEC" and transaction is not None:
             if transaction.turns or any(entry.element is not None for entry in transaction.entries):
                 return True
         elif transaction is not None and slot.name.upper not in modes.NEVER_QUEUED:
             return False
+        if line.engine.push_rules and _confirms(slot):
+            return True
         return slot.work is not None and slot.work.looks_at_reply
 
     def _take(self, frame: ReplyFrame, now: float) -> None:
@@ -86,17 +90,18 @@ class Returns:
         if confirmation and (asked or alone):
             line.modes.confirm(frame.raw)
             if not asked:
-                self._unsolicited(frame.raw)
+                self._unsolicited(frame, now)
                 return
         elif line.modes.unsolicited(frame):
-            self._unsolicited(frame.raw)
+            self._unsolicited(frame, now)
             return
         if slot is None:
-            self._unsolicited(frame.raw)
+            self._unsolicited(frame, now)
             if frame.kind != _ERROR:  # errors may come unasked, before a close
                 self._go_raw(f"a reply nobody asked for: {frame.header[:40]!r}")
             return
-        self._add(slot, frame.raw)
+        heard = confirmation and bool(line.engine.push_rules)
+        self._add(slot, self._confirmed(slot, frame, now) if heard else frame.raw)
         slot.frames = 0 if frame.kind == _ERROR and asked else (slot.frames or 1) - 1
         if not slot.frames:
             line.expect.popleft()
@@ -112,9 +117,12 @@ class Returns:
         slot.parts.append(raw)
         line.held += len(raw)
 
-    def _unsolicited(self, raw: bytes) -> None:
+    def _unsolicited(self, frame: ReplyFrame, now: float) -> None:
         """A frame nobody asked for keeps its place in the stream: ahead of the next reply that is owed to the client."""
         line = self.line
+        if line.engine.push_rules and frame.kind in b">*" and self._meet_rules(frame, now):
+            return
+        raw = frame.raw
         slot = next((each for each in line.expect if each.on_reply is None), None)
         line.held += len(raw)
         if slot is None:
@@ -125,6 +133,27 @@ class Returns:
             slot.before.append(raw)
             if line.slots[0] is slot:
                 line.flush(slot)
+
+    def _meet_rules(self, frame: ReplyFrame, now: float) -> bool:
+        """Let the rules for pushes act on a frame nobody asked for; False if none does."""
+        line = self.line
+        work = push_work(line, frame, now)
+        if work is None:
+            return False
+        owed = next((each for each in line.expect if each.on_reply is None), None)
+        if owed is not None and owed.parts:
+            drop(line, work, "in_reply")
+            return False
+        slot = Slot(work.name, (), now, work, parts=[frame.raw], whole=True, full=True)
+        line.held += len(frame.raw)
+        line.replace(slot, [apply_after(line, work, frame.raw, slot, now)])
+        line.slots.insert(len(line.slots) if owed is None else line.slots.index(owed), slot)
+        return True
+
+    def _confirmed(self, slot: Slot, frame: ReplyFrame, now: float) -> bytes:
+        """Let the rules for pushes act on a confirmation that was asked for; give what the client is to get."""
+        work = push_work(self.line, frame, now)
+        return frame.raw if work is None else apply_after(self.line, work, frame.raw, slot, now)
 
     def _pass_partial(self) -> None:
         """Give what is here of an unfinished reply, if it is its turn and nobody has to see the whole."""
