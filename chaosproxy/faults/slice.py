@@ -74,12 +74,7 @@ class Slice(Fault):
         default=None,
     )
     size: int | None = setting(
-        Kind(
-            "size",
-            lambda value: ORDINALS.parse(value)[0],
-            {"type": "integer", "minimum": 1},
-            "bytes",
-        ),
+        whole("size", "a number of bytes from 1", 1),
         "Instead of split: pieces of so many bytes.",
         default=None,
     )
