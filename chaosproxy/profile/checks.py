@@ -1,6 +1,6 @@
 """What is wrong with rules that are each well written: matches that can never hold, faults that can never fire.
 
-Takes entries as read, and the command table; leaves problems.
+Takes entries as read, and the command table; gives nothing, but leaves problems.
 """
 
 from collections.abc import Sequence
