@@ -22,6 +22,7 @@ from chaosproxy.core.effect import (
     Matched,
     ProtocolFault,
     Skipped,
+    Wake,
 )
 from chaosproxy.net.alarm import Alarm
 from chaosproxy.net.dial import DialError
@@ -44,9 +45,10 @@ class Link:
     """
 
     __slots__ = (
-        "_alarm", "_client", "_client_full", "_client_held", "_dialling", "_draining", "_early", "_effects", "_eof",
+        "_alarm", "_client_full", "_client_held", "_dialling", "_draining", "_early", "_effects", "_eof",
         "_farewell", "_finish", "_flush", "_proxy", "_to_client", "_to_upstream", "_upstream", "_upstream_full",
-        "_upstream_held", "conversation", "ended", "number", "relaying",
+        "_upstream_held", "client", "conversation", "ended", "number",
+        "relaying",
     )  # fmt: skip
 
     def __init__(
@@ -60,7 +62,7 @@ class Link:
         self._effects = conversation.effects
         self.relaying = False
         self.ended = False
-        self._client: asyncio.Transport | None = client
+        self.client: asyncio.Transport | None = client
         self._upstream: asyncio.Transport | None = None
         self._early = bytearray()
         self._eof = False
@@ -138,7 +140,7 @@ class Link:
 
     def client_lost(self) -> None:
         """The client is gone, and its upstream side goes with it."""
-        self._client = None
+        self.client = None
         if self._farewell is not None:
             self._farewell.cancel()
         if self.relaying:
@@ -156,7 +158,7 @@ class Link:
             self._proxy.upstream_broke(self, error)
         if self.relaying:
             self.tell(self.conversation.upstream_gone)
-        if self._client is None:
+        if self.client is None:
             self._proxy.gone(self)
 
     def client_full(self, full: bool) -> None:
@@ -195,9 +197,9 @@ class Link:
                 self._upstream.write(data)
         if self._to_client:
             data = _take(self._to_client)
-            if self._client is not None:
+            if self.client is not None:
                 self._proxy.counts.to_client += len(data)
-                self._client.write(data)
+                self.client.write(data)
         if self._effects:
             effects = self._effects[:]
             self._effects.clear()
@@ -225,6 +227,8 @@ class Link:
                 self._await_flush()
             case AskSide():
                 self._proxy.ask_side(self, effect)
+            case Wake(connections):
+                self._proxy.wake(connections, now)
             case CutOthers():
                 self._proxy.cut_others(self, effect, now)
             case _:
@@ -236,8 +240,8 @@ class Link:
     def _await_flush(self) -> None:
         if self._flush is not None:
             self._flush.cancel()
-        if self._client is not None and not self.ended:
-            self._flush = Flush(self._client, self._flushed)
+        if self.client is not None and not self.ended:
+            self._flush = Flush(self.client, self._flushed)
 
     def _flushed(self, _flushed: bool) -> None:
         self._flush = None
@@ -248,9 +252,10 @@ class Link:
         conversation, full = self.conversation, len(self._early) > EARLY
         if self.relaying:
             full = conversation.client_paused or self._upstream_full or self._draining
-        if self._client is not None and full != self._client_held:
+        if self.client is not None and full != self._client_held:
             self._client_held = full
-            _read(self._client, not full)
+            _read(self.client, not full)
+            self._proxy.watch(self, held=full)
         full = self.relaying and (conversation.upstream_paused or self._client_full)
         if self._upstream is not None and full != self._upstream_held:
             self._upstream_held = full
@@ -263,46 +268,39 @@ class Link:
         if self.ended:
             return
         self._leave()
-        if self._client is None:
+        if self.client is None:
             return
         if how == "close":
             linger = BRIEFLY if self._draining else LINGER
-            self._farewell = Farewell(self._client, eof=self._eof, linger=linger)
+            self._farewell = Farewell(self.client, eof=self._eof, linger=linger)
         else:
-            self._flush = Flush(self._client, self._reset, RESET_PATIENCE)
+            self._flush = Flush(self.client, self._reset, RESET_PATIENCE)
 
     def _reset(self, flushed: bool) -> None:
         self._flush = None
-        if self._client is not None and flushed:
-            reset(self._client)
-        elif self._client is not None:
+        if self.client is not None and flushed:
+            reset(self.client)
+        elif self.client is not None:
             # It reads nothing. Of the two promises the bytes come first.
-            self._farewell = Farewell(self._client, eof=self._eof)
+            self._farewell = Farewell(self.client, eof=self._eof)
 
     def drain(self) -> None:
         """Read nothing more from the client; the replies it waits for still come."""
         self._draining = True
         self._flow()
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether the client waits for nothing."""
-        talk = self.conversation
-        waiting = talk.describe()["waiting_replies"] or talk.buffered
-        return talk.raw or not (self.relaying and waiting)
-
     def abort(self) -> None:
         """End both sides now, whatever is on its way."""
         if self.relaying:
             self.tell(self.conversation.client_gone)
         self._leave()
-        if self._client is not None:
-            self._client.abort()
+        if self.client is not None:
+            self.client.abort()
 
     def _crash(self, error: Exception) -> None:
         self._leave()
-        if self._client is not None:
-            self._client.abort()
+        if self.client is not None:
+            self.client.abort()
         self._proxy.crashed(self, error)
 
     def _leave(self) -> None:

@@ -28,6 +28,8 @@ TLS_SILENCE: Final = 1.0
 
 _FIRST_POLL, _LAST_POLL = 0.0005, 0.05
 _NO_LINGER = struct.pack("ii", 1, 0)
+# The first byte of Linux's struct tcp_info is the state; this one means that there is no connection any more.
+_TCP_CLOSE = 7
 # In Linux's struct tcp_info, after 8 bytes, 24 words and two 64-bit rates: bytes ever acknowledged.
 _BYTES_ACKED = struct.Struct("=120xQ")
 
@@ -105,6 +107,17 @@ def reset(transport: asyncio.Transport) -> None:
     with suppress(OSError):  # it may be gone already
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
     transport.abort()
+
+
+def was_reset(transport: asyncio.Transport) -> bool:
+    """Whether the peer has ended the connection with a RST, though nobody reads; False where that cannot be known."""
+    sock: socket.socket = transport.get_extra_info("socket")
+    if sys.platform != "linux" or sock.family == socket.AF_UNIX:
+        return False
+    try:
+        return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _TCP_CLOSE
+    except OSError:
+        return True
 
 
 class Farewell:

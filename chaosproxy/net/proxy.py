@@ -7,6 +7,7 @@ import asyncio
 import itertools
 import logging
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
@@ -23,7 +24,7 @@ from chaosproxy.journal import Journal
 from chaosproxy.net.address import Address, Upstream
 from chaosproxy.net.connection import Link, Record
 from chaosproxy.net.dial import DialError, Dialler
-from chaosproxy.net.ending import Farewell
+from chaosproxy.net.ending import Farewell, was_reset
 from chaosproxy.net.listener import Listener
 from chaosproxy.net.side import Side
 from chaosproxy.net.sides import ClientSide, UpstreamSide
@@ -33,6 +34,8 @@ from chaosproxy.net.survey import Survey, survey
 TOO_MANY: Final = b"-ERR max number of clients reached\r\n"
 #: How often it is looked whether the last replies have left, while stopping, in seconds.
 _POLL: Final = 0.01
+#: How often clients that are not read are looked after, in seconds.
+_WATCH: Final = 0.1
 #: The most seconds that starting waits for a server that is down.
 _SURVEY_PATIENCE: Final = 3.0
 
@@ -65,6 +68,8 @@ class Proxy:
         self.links: dict[int, Link] = {}
         self._numbers = itertools.count(1)
         self._side = Side(self._dialler, plan.upstream.username, plan.upstream.password)
+        self._held: set[Link] = set()
+        self._watching = False
         self._surveying: asyncio.Task[Survey] | None = None
         self._survey_is_due = True
         self._logged_down = False
@@ -100,7 +105,7 @@ class Proxy:
             for link in list(self.links.values()):
                 if late:
                     link.abort()
-                elif link.is_idle:
+                elif _is_idle(link):
                     link.end("close")
             await asyncio.sleep(_POLL)
         self._side.close()
@@ -202,6 +207,13 @@ class Proxy:
         else:
             self._side.ask(effect.requests, effect.db, effect.protocol, done)
 
+    def wake(self, connections: Sequence[int], now: float) -> None:
+        """What commands of these connections are held for has happened."""
+        for number in connections:
+            link = self.links.get(number)
+            if link is not None and link.relaying:
+                link.tell(link.conversation.wake, now)
+
     def cut_others(self, link: Link, effect: CutOthers, now: float) -> None:
         """End other clients' connections."""
         for other in list(self.links.values()):
@@ -225,6 +237,36 @@ class Proxy:
     def gone(self, link: Link) -> None:
         """Both sides of a link are closed."""
         self.links.pop(link.number, None)
+        self._held.discard(link)
+
+    def watch(self, link: Link, *, held: bool) -> None:
+        """A link's client is no longer read, or is again.
+
+        A socket that is not read says nothing of its end; so it is asked, as long as there is such a one.
+        """
+        if not held:
+            self._held.discard(link)
+            return
+        self._held.add(link)
+        if not self._watching:
+            self._watching = True
+            asyncio.get_running_loop().call_later(_WATCH, self._look_after_held)
+
+    def _look_after_held(self) -> None:
+        for link in list(self._held):
+            if link.client is None or was_reset(link.client):
+                self._held.discard(link)
+                link.abort()
+        self._watching = bool(self._held)
+        if self._watching:
+            asyncio.get_running_loop().call_later(_WATCH, self._look_after_held)
+
+
+def _is_idle(link: Link) -> bool:
+    """Whether the client waits for nothing."""
+    talk = link.conversation
+    waiting = talk.describe()["waiting_replies"] or talk.buffered
+    return talk.raw or not (link.relaying and waiting)
 
 
 def _host_of(client: asyncio.Transport, listening: Address) -> str:

@@ -1,0 +1,199 @@
+"""Proxies for tests: the real command line in a process of its own, or the same thing in this process, for speed.
+
+Takes an upstream URL and a profile (a shipped name, a path, or YAML text), gives a RunningProxy.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from chaosproxy.net.address import parse_address, parse_upstream
+from chaosproxy.net.proxy import Plan
+from chaosproxy.profile import Source, find, load
+from chaosproxy.service import Service, Settings
+from tests.wire import Wire
+
+START_TIMEOUT = 20.0
+STOP_TIMEOUT = 20.0
+
+
+@dataclass
+class RunningProxy:
+    """A proxy that accepts clients. `service` is None where it runs in a process of its own."""
+
+    url: str
+    port: int
+    control: str | None
+    seed: int
+    service: Service | None = None
+    process: "subprocess.Popen[bytes] | None" = None
+    folder: Path | None = None
+    stderr: str = ""
+    _stop: Callable[[], None] = field(default=lambda: None, repr=False)
+
+    def connect(self, *, resp: int = 2) -> Wire:
+        """Open a raw connection through it."""
+        return Wire(self.port, resp=resp)
+
+    def events(self, fault: str | None = None) -> list[dict[str, Any]]:
+        """Everything that fired so far, or what one fault did."""
+        if self.service is not None:
+            events = self.service.journal.events()
+        else:
+            assert self.folder is not None
+            lines = (self.folder / "events.jsonl").read_text().splitlines()
+            events = [json.loads(line) for line in lines[1:]]
+        return [event for event in events if fault is None or event["fault"] == fault]
+
+    def wait_events(self, count: int = 1, fault: str | None = None) -> list[dict[str, Any]]:
+        """Wait until so many have fired, and give them all."""
+        wait_for(lambda: len(self.events(fault)) >= count, f"{count} events")
+        return self.events(fault)
+
+    def metric(self, name: str, **labels: str) -> float:
+        """Sum of the samples of that name (without `chaosproxy_`) that carry these labels; 0 if there are none."""
+        if self.service is not None:
+            text = self.service.metrics("")[1].decode()
+        else:
+            text = self.get("/metrics")[1]
+        return sum(
+            sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+            if sample.name == f"chaosproxy_{name}" and labels.items() <= sample.labels.items()
+        )
+
+    def get(self, path: str, **headers: str) -> tuple[int, str]:
+        """Ask the control address; gives status and text."""
+        assert self.control is not None
+        request = urllib.request.Request(self.control + path, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def use(self, profile: str, seed: int = 1) -> int:
+        """Put another profile in force; only in this process. Gives its generation."""
+        assert self.service is not None
+        return self.service.use(load([source_of(profile)]), seed)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the process of its own."""
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def stop(self) -> None:
+        """End it; twice is once."""
+        stop, self._stop = self._stop, lambda: None
+        stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def start_proxy(
+    upstream: str, profile: str = "calm", *args: str, env: dict[str, str] | None = None
+) -> RunningProxy:
+    """Run `chaosproxy run` in a process of its own, on a free port, with control and an events file.
+
+    `args` are further options and win; `env` further variables. The process must end with status 0.
+    """
+    folder = tempfile.TemporaryDirectory(prefix="chaosproxy-test-")
+    path = Path(folder.name)
+    options = [
+        *("--upstream", upstream, "--listen", "127.0.0.1:0", "--control", "127.0.0.1:0"),
+        *("--profile", _as_file(profile, path), "--events", str(path / "events.jsonl")),
+        *("--ready-file", str(path / "ready.json"), *args),
+    ]
+    log = path / "stderr"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "chaosproxy", "run", *options],
+            stdin=subprocess.DEVNULL,
+            stderr=output,
+            env=os.environ | (env or {}),
+        )
+
+    def stop() -> None:
+        try:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+            status = process.wait(STOP_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise
+        finally:
+            proxy.stderr = log.read_text()
+            folder.cleanup()
+        assert status == 0, f"ended with {status}:\n{proxy.stderr}"
+
+    proxy = RunningProxy("", 0, None, 0, process=process, folder=path, _stop=stop)
+    ready = path / "ready.json"
+    try:
+        wait_for(lambda: ready.exists() or process.poll() is not None, "the ready file")
+        assert ready.exists(), f"it did not start:\n{log.read_text()}"
+    except BaseException:
+        process.kill()
+        process.wait()
+        folder.cleanup()
+        raise
+    said = json.loads(ready.read_text())
+    proxy.url, proxy.control, proxy.seed = said["url"], said["control"], said["seed"]
+    proxy.port = parse_address(said["listen"]).port
+    return proxy
+
+
+def serve_proxy(
+    upstream: str, profile: str = "calm", *, seed: int = 1, **plan: Any
+) -> RunningProxy:
+    """Run a proxy in this process, in a thread of its own; `plan` are further fields of net.proxy.Plan."""
+    settings = Settings(
+        plan=Plan(
+            **{"listen": parse_address("127.0.0.1:0"), "upstream": parse_upstream(upstream)} | plan
+        ),
+        profile=load([source_of(profile)]),
+        seed=seed,
+    )
+    service = Service(settings)
+    return RunningProxy(
+        service.url, service.listen.port, None, seed, service, _stop=lambda: service.stop(1.0)
+    )
+
+
+def source_of(profile: str) -> Source:
+    """A shipped name, a path, or YAML text."""
+    return Source("test", profile.encode(), "test.yaml") if "\n" in profile else find(profile)
+
+
+def _as_file(profile: str, folder: Path) -> str:
+    if "\n" not in profile:
+        return profile
+    path = folder / "test.yaml"
+    path.write_text(profile)
+    return str(path)
+
+
+def wait_for(done: Callable[[], object], what: str, timeout: float = START_TIMEOUT) -> None:
+    """Wait until something holds; raises TimeoutError, saying what did not."""
+    deadline = time.monotonic() + timeout
+    while not done():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"waited {timeout} s for {what}")
+        time.sleep(0.005)
