@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from chaosproxy.core.decision import Decision, Pieces, Position
 from chaosproxy.core.fault import Context, Fault, fault
 from chaosproxy.core.setting import Invalid, Kind, setting
-from chaosproxy.core.units import DURATION, SIGNED_INT, choice
+from chaosproxy.core.units import DURATION, SIGNED_INT, choice, whole
 
 INSIDE_MULTIBYTE = "inside_multibyte"
 BEFORE_CRLF = "before_crlf"
