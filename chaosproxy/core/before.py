@@ -34,6 +34,7 @@ from chaosproxy.core.line import Line, errors_in, run_requests
 from chaosproxy.core.memory import Memory
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Slot, Told, Work
+from chaosproxy.core.value import ErrorReply, decode
 
 SIDE_FAILED = "the side connection failed"
 
@@ -198,8 +199,9 @@ def _keep_image(line: Line, work: Work, memory: Memory, key: bytes, now: float) 
     def dumped(replies: Sequence[bytes] | None, then: float) -> None:
         if not here:
             work.waiting -= 1
-        if replies is not None:
-            memory.keep(db, key, then, replies[0])
+        value = decode(replies[0]) if replies else ErrorReply(b"")
+        if value is None or isinstance(value, bytes):
+            memory.keep(db, key, then, value)
 
     here = _goes_here(line)
     if here:

@@ -66,8 +66,13 @@ class Fault:
     outcome: ClassVar[str]
     #: what it is about: an exchange, an unsolicited frame, or a new connection.
     subject: ClassVar[Literal["exchange", "push", "connection"]] = "exchange"
-    #: it needs the whole request before it is forwarded (everything that looks at, holds or replaces it does).
+    #: it acts on writes only: a match that names none can never hold.
     writes_only: ClassVar[bool] = False
+
+    @property
+    def needs_scratch(self) -> bool:
+        """Whether it may have the server compute replies: then the means are settled before a transaction begins."""
+        return False
 
     def check(self, at: Position) -> None:
         """Raise `Invalid` for settings that contradict each other or the position. Called once, at load."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from chaosproxy.core.circumstances import PushTest
+from chaosproxy.core.circumstances import PUSHES, PushTest
 from chaosproxy.core.command import Command, key_slot
 from chaosproxy.core.command_table import CommandSpec
 from chaosproxy.core.glob import glob_match
@@ -27,6 +27,9 @@ _REPLY_TYPES = {
     "big_number": b"(",
     "verbatim": b"=",
 }
+
+
+CONFIRMED = frozenset(kind for kind in PUSHES if kind.endswith("subscribe"))
 
 
 @dataclass(slots=True)
@@ -158,7 +161,8 @@ class CompiledMatch:
         command = exchange.command
         if exchange.push:
             test = match.push or PushTest()
-            if test.kind is not None and test.kind != command.name:
+            # A confirmation was asked for: only who names its kind means it.
+            if test.kind != command.name and (test.kind or command.name in CONFIRMED):
                 return False, None
             if test.channel is not None and not any(
                 glob_match(glob, key) for glob in test.channel for key in command.keys

@@ -117,4 +117,4 @@ class World:
     @property
     def swallows(self) -> bool:
         """Whether a rule in force may swallow a write, so that a transaction's means are settled before its MULTI."""
-        return any(live.fault.writes_only for live in self.engine.rules)
+        return any(live.fault.needs_scratch for live in self.engine.rules)

@@ -28,6 +28,11 @@ class DropWrite(Fault):
         "What the client is told: that it worked, an error, nothing at all, or the connection is reset.",
     )
 
+    @property
+    def needs_scratch(self) -> bool:
+        """To tell ok is to have the server compute what it would have said."""
+        return self.tell == "ok"
+
     def decide(self, context: Context) -> Decision | None:
         """Drop it, if it is a write."""
         spec = context.command.spec
