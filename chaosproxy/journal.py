@@ -89,10 +89,13 @@ class Journal:
             "type": fired.type,
             "position": fired.position,
             "match": fired.match,
+            "ordinal": fired.ordinal,
             "applied": fired.applied,
             "told": fired.told,
             "outcome": fired.outcome,
         }
+        if fired.per:
+            event["per"] = self._hidden(fired.per.encode()) if self._secret else fired.per
         if fired.delay is not None:
             event["delay"] = fired.delay
         if fired.draw is not None:

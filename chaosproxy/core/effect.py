@@ -107,6 +107,9 @@ class Fired:
     delay: float | None = None
     draw: float | None = None
     detail: str = ""
+    #: what the rule counts over (a key, a connection's number), and the match's place there; a replay finds it by these.
+    per: str = ""
+    ordinal: int = 0
 
 
 @dataclass(frozen=True, slots=True)

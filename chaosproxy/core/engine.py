@@ -14,6 +14,7 @@ from chaosproxy.core.effect import Effect, Matched, Skipped
 from chaosproxy.core.fault import Fault
 from chaosproxy.core.match import CompiledMatch, Exchange, NameTest, reply_holds
 from chaosproxy.core.memory import Memory
+from chaosproxy.core.replay import Recording
 from chaosproxy.core.rule import Profile, Rule
 from chaosproxy.core.when import Counter, Turn
 
@@ -98,12 +99,14 @@ class Engine:
         now: float,
         *,
         first_connection: int = 1,
+        recording: Recording | None = None,
     ) -> None:
         self.profile = profile
         self.table = table
         self.seed = seed
         self.generation = generation
         self.since = now
+        self.recording = recording
         self.by_name: dict[str, LiveRule] = {}
         self.rules = tuple(self._live(rule, first_connection) for rule in profile.rules)
         self.by_name.update((live.name, live) for live in self.rules)
@@ -128,7 +131,7 @@ class Engine:
 
     def _live(self, rule: Rule, first: int) -> LiveRule:
         match = CompiledMatch(rule.match, self.seed, rule.name, self._fired_at, first)
-        counter = Counter(rule.when, self.seed, rule.name, self.since)
+        counter = Counter(rule.when, self.seed, rule.name, self.since, self.recording)
         return LiveRule(rule, match, counter, self.generation)
 
     def _fired_at(self, name: str) -> float | None:
@@ -257,7 +260,7 @@ class Engine:
         """Count one match; the rule, if it is its turn."""
         live.matched += 1
         effects.append(Matched(live.name))
-        turn = live.counter.take(key, exchange.connection, now)
+        turn = live.counter.take(exchange, key, now)
         if isinstance(turn, str):
             live.skip(turn, effects)
             return []

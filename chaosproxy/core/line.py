@@ -10,7 +10,7 @@ from random import Random
 from typing import Literal
 
 from chaosproxy.core.command import Command
-from chaosproxy.core.decision import Decision, Run, Silence
+from chaosproxy.core.decision import Decision, Delay, Run, Silence
 from chaosproxy.core.effect import Applied, AskSide, Effect, Fired, KeysTouched, Outcome, Wake
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.engine import Chosen, Engine
@@ -23,6 +23,8 @@ from chaosproxy.core.value import decode
 from chaosproxy.core.world import World
 
 FOREVER = float("inf")
+OnAnswer = Callable[[Sequence[bytes] | None, float], None]
+OnGone = Callable[[], None]
 
 
 class Line:
@@ -53,8 +55,11 @@ class Line:
         self.client_silent: Silence | None = None
         self.upstream_silent: Silence | None = None
         self.silent_until = FOREVER
-        self._muted: list[bytes] = []
-        self._asked: dict[int, Callable[[Sequence[bytes] | None, float], None]] = {}
+        #: Neither side is understood any more: bytes pass as they come.
+        self.raw = False
+        #: A request was lost on its way: nothing may follow it, or another reply would take the place of its own.
+        self.lost = False
+        self._asked: dict[int, tuple[OnAnswer, OnGone | None]] = {}
         self._token = 0
         self.timers: list[tuple[float, int, Callable[[], None]]] = []
 
@@ -91,7 +96,10 @@ class Line:
             clock=self.now + self.world.epoch,
             state=live.state,
         )
-        return live.fault.decide(context)
+        decision = live.fault.decide(context)
+        if isinstance(decision, Delay) and chosen.turn.delay is not None:
+            return Delay(chosen.turn.delay)
+        return decision
 
     def random(self, chosen: Chosen) -> Random:
         """A match's own stream, for what is drawn where a fault cannot."""
@@ -145,12 +153,12 @@ class Line:
     # -- towards the client
 
     def give(self, raw: bytes) -> None:
-        """Bytes for the client, now, unless its side of the line is silent."""
-        if self.client_silent is None:
-            self.out_client.append(raw)
-        elif self.client_silent.seconds is not None:
-            self._muted.append(raw)
-            self.held += len(raw)
+        """Bytes for the client, now. Nobody gives anything while its side of the line is silent."""
+        self.out_client.append(raw)
+
+    def at_turn(self, slot: Slot) -> bool:
+        """Whether the client may get what comes of this slot at once."""
+        return bool(self.slots) and self.slots[0] is slot and self.client_silent is None
 
     def hush(self, silence: Silence, now: float) -> None:
         """The line falls silent in the silence's direction."""
@@ -164,14 +172,10 @@ class Line:
         """The silence is over: what was held goes on."""
         self.client_silent = self.upstream_silent = None
         self.silent_until = FOREVER
-        for raw in self._muted:
-            self.held -= len(raw)
-            self.out_client.append(raw)
-        self._muted.clear()
 
-    def flush(self, slot: Slot) -> None:
-        """Give the client what is here of a slot."""
-        for pieces in (slot.before, slot.parts):
+    def flush(self, slot: Slot, *, reply: bool = True) -> None:
+        """Give the client what is here of a slot: pushes ahead of its reply, the reply, pushes behind it."""
+        for pieces in (slot.before, slot.parts, slot.behind) if reply else (slot.before,):
             for raw in pieces:
                 self.held -= len(raw)
                 self.give(raw)
@@ -222,19 +226,28 @@ class Line:
         self,
         requests: Sequence[bytes],
         db: int,
-        on_done: Callable[[Sequence[bytes] | None, float], None],
+        on_done: OnAnswer,
         where: Literal["upstream", "standby"] = "upstream",
+        on_gone: OnGone | None = None,
     ) -> None:
-        """Have requests carried out on the side connection."""
+        """Have requests carried out on the side connection; `on_gone`: the line ends before there is an answer."""
         self._token += 1
-        self._asked[self._token] = on_done
+        self._asked[self._token] = on_done, on_gone
         self.effects.append(AskSide(self._token, tuple(requests), db, self.modes.protocol, where))
 
     def side_answer(self, token: int, replies: Sequence[bytes] | None, now: float) -> None:
         """The side connection has answered, or could not (None)."""
-        on_done = self._asked.pop(token, None)
-        if on_done is not None:
+        if token in self._asked:
+            on_done, _ = self._asked.pop(token)
             on_done(replies, now)
+
+    def gone(self) -> None:
+        """The line ends: nobody is here any more to hear what was asked for."""
+        self.run_timers(FOREVER)
+        asked, self._asked = self._asked, {}
+        for _, on_gone in asked.values():
+            if on_gone is not None:
+                on_gone()
 
     # -- what is written down
 
@@ -271,12 +284,21 @@ class Line:
                 delay=delay,
                 draw=chosen.turn.draw,
                 detail=detail,
+                per=chosen.turn.per,
+                ordinal=chosen.turn.ordinal,
             )
         )
 
     def skip(self, chosen: Chosen, reason: str) -> None:
         """A rule was chosen and could not act: write down why."""
         chosen.live.skip(reason, self.effects)
+
+    def forget(self, work: Work, reason: str) -> None:
+        """What was to happen to an exchange's reply will not."""
+        for each in work.after:
+            self.skip(each, reason)
+        work.after.clear()
+        work.candidates.clear()
 
     def tell(self, work: Work, applied: Applied, told: Seen) -> None:
         """Write down what was done to an exchange before it was forwarded, now that its fate is known."""

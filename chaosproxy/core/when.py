@@ -6,79 +6,103 @@ Takes one match after another (its key, its connection, the time); gives a match
 from dataclasses import dataclass
 from random import Random
 
+from chaosproxy.core.match import Exchange
+from chaosproxy.core.replay import Recording
 from chaosproxy.core.rule import When
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A match that is to be acted on: its number, the key of its random stream, and the roll of `chance` if there was one."""
+    """A match that is to be acted on.
+
+    `match` is its number, `stream` the key of its random stream, `draw` the roll of `chance` if there was one. `per` is what
+    the rule counts over ('' for the whole fault), `ordinal` how many matches came there since the profile came into force,
+    counted or not. `delay` is set in a replay: the seconds that were recorded.
+    """
 
     match: int
     stream: str
     draw: float | None
+    per: str
+    ordinal: int
+    delay: float | None = None
 
 
 class Counter:
-    """One rule's `when`. `since` is the time the profile came into force."""
+    """One rule's `when`. `since` is the time the profile came into force; `recording` is what to fire in a replay."""
 
     __slots__ = (
-        "_counts",
-        "_prefix",
-        "_selected",
-        "_since",
-        "_when",
-        "armed",
-        "enabled",
+        "_counts", "_name", "_prefix", "_recording", "_seen", "_selected", "_since", "_when", "armed", "enabled",
         "requests",
-    )
+    )  # fmt: skip
 
-    def __init__(self, when: When, seed: int, name: str, since: float) -> None:
+    def __init__(
+        self, when: When, seed: int, name: str, since: float, recording: Recording | None = None
+    ) -> None:
         self._when = when
+        self._name = name
         self._prefix = f"{seed}/{name}/"
         self._since = since
-        self._counts: dict[object, int] = {}
-        self._selected: dict[object, int] = {}
+        self._recording = recording
+        self._seen: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
+        self._selected: dict[str, int] = {}
         self.armed = when.armed_by is None
         self.enabled = True
         self.requests = 0
 
-    def take(self, key: bytes | None, connection: int, now: float) -> Turn | str:
+    def take(self, exchange: Exchange, key: bytes | None, now: float) -> Turn | str:
         """Count one match; give its turn, or why it is left alone.
 
-        Reasons: disabled, not_armed, window, skip, nth, first, every, chance, limit, manual.
+        Reasons: disabled, not_armed, window, skip, nth, first, every, chance, limit, manual; in a replay not_recorded.
         """
         when = self._when
+        per = self._scope(exchange, key)
+        ordinal = self._seen[per] = self._seen.get(per, 0) + 1
+        if self._recording is not None:
+            return self._replayed(self._recording, exchange, per, ordinal)
         reason = self._sleeps(now)
         if reason:
             return reason
-        match when.per:
-            case "key":
-                scope: object = key
-                label = "" if key is None else key.decode("latin-1")
-            case "connection":
-                scope, label = connection, str(connection)
-            case _:
-                scope, label = None, ""
-        number = self._counts.get(scope, 0) + 1
-        self._counts[scope] = number
+        number = self._counts[per] = self._counts.get(per, 0) + 1
         reason = self._refuses(number - when.skip)
         if reason:
             return reason
         if when.trigger is not None and self.requests == 0:
             return "manual"
-        stream = f"{self._prefix}{label}/{number}"
+        stream = f"{self._prefix}{per}/{number}"
         draw = None
         if when.chance is not None:
             draw = Random(stream).random()  # noqa: S311 - reproducible on purpose
             if draw >= when.chance:
                 return "chance"
-        selected = self._selected.get(scope, 0)
+        selected = self._selected.get(per, 0)
         if when.limit is not None and selected >= when.limit:
             return "limit"
-        self._selected[scope] = selected + 1
+        self._selected[per] = selected + 1
         if when.trigger is not None:
             self.requests -= 1
-        return Turn(number, stream, draw)
+        return Turn(number, stream, draw, per, ordinal)
+
+    def _scope(self, exchange: Exchange, key: bytes | None) -> str:
+        """What this match counts in: its key, its connection, or the whole fault."""
+        match self._when.per:
+            case "key":
+                return "" if key is None else key.decode("latin-1")
+            case "connection":
+                return str(exchange.connection)
+            case _:
+                return ""
+
+    def _replayed(
+        self, recording: Recording, exchange: Exchange, per: str, ordinal: int
+    ) -> Turn | str:
+        command = exchange.command
+        found = recording.find(self._name, per, ordinal, command.name, command.digest())
+        if found is None:
+            return "not_recorded"
+        stream = f"{self._prefix}{per}/{found.match}"
+        return Turn(found.match, stream, found.draw, per, ordinal, found.delay)
 
     def _sleeps(self, now: float) -> str:
         """Why matches do not even count now."""
