@@ -32,6 +32,8 @@ FIRED = Fired(
     delay=0.25,
     draw=0.125,
     detail="chat:1 and more",
+    per="chat:1",
+    ordinal=5,
 )
 HEADER = {"chaosproxy": "1", "seed": 7, "profile": "lost-ack", "profile_sha256": "ab"}
 
@@ -53,9 +55,11 @@ def test_shape():
         ("type", "disconnect"),
         ("position", "after_apply"),
         ("match", 2),
+        ("ordinal", 5),
         ("applied", "yes"),
         ("told", "reset"),
         ("outcome", "unknown"),
+        ("per", "chat:1"),
         ("delay", 0.25),
         ("draw", 0.125),
         ("digest", "00112233445566aa"),
