@@ -6,6 +6,7 @@ Takes where the server is; gives an asyncio transport and protocol, or DialError
 import asyncio
 import errno
 import ipaddress
+import os
 import socket
 import ssl
 from collections.abc import Callable
@@ -50,7 +51,8 @@ class Dialler:
             why = getattr(error, "verify_message", "") or error.reason or str(error)
             raise DialError("tls", f"{self.address}: {why}") from None
         except OSError as error:
-            text = f"{self.address}: {error.strerror or error}"
+            # asyncio has a text of its own for what the system says.
+            text = f"{self.address}: {os.strerror(error.errno) if error.errno else error}"
             raise DialError(self._reason(error), text) from None
 
     async def _connect(self, factory: Callable[[], P]) -> tuple[asyncio.Transport, P]:

@@ -103,15 +103,18 @@ def reset(transport: asyncio.Transport) -> None:
 
     A unix socket knows no RST: it is closed.
     """
-    sock: socket.socket = transport.get_extra_info("socket")
-    with suppress(OSError):  # it may be gone already
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+    sock: socket.socket | None = transport.get_extra_info("socket")
+    if sock is not None:
+        with suppress(OSError):  # it may be gone already
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
     transport.abort()
 
 
 def was_reset(transport: asyncio.Transport) -> bool:
     """Whether the peer has ended the connection with a RST, though nobody reads; False where that cannot be known."""
-    sock: socket.socket = transport.get_extra_info("socket")
+    sock: socket.socket | None = transport.get_extra_info("socket")
+    if sock is None:
+        return True
     if sys.platform != "linux" or sock.family == socket.AF_UNIX:
         return False
     try:

@@ -3,6 +3,7 @@
 import pytest
 
 from chaosproxy.net.loop import CHOICE, LoopThread
+from tests.net import certificates as certificates_module
 from tests.net.harness import Harness
 
 
@@ -29,3 +30,9 @@ def harness(either_loop, monkeypatch):
     harness = Harness(monkeypatch)
     yield harness
     harness.close()
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory):
+    """An authority, a server's certificate and a client's, as PEM files."""
+    return certificates_module.make(tmp_path_factory.mktemp("tls"))

@@ -1,0 +1,249 @@
+"""Ends of connections: what is acknowledged is known, FIN and RST come after it, TLS too."""
+
+import asyncio
+import socket
+import ssl
+import time
+
+import pytest
+
+from chaosproxy.net.ending import Farewell, Finish, Flush, reset, unacknowledged, was_reset
+from tests.net.harness import TIMEOUT, receive_all
+from tests.proxying import wait_for
+
+MEGA = 1 << 20
+
+
+class Side(asyncio.Protocol):
+    """The server's side of one connection, as asyncio sees it."""
+
+    def __init__(self):
+        self.transport = None
+        self.lost = False
+
+    def connection_made(self, transport):
+        self.transport = transport
+
+    def eof_received(self):
+        return True
+
+    def connection_lost(self, error):
+        self.lost = True
+
+
+class Pair:
+    """An asyncio transport in the loop's thread, and the socket at its other end."""
+
+    def __init__(self, loop, tls=None, trust=None):
+        self.loop = loop
+        self.side = Side()
+
+        async def listen():
+            return await loop.loop.create_server(lambda: self.side, "127.0.0.1", 0, ssl=tls)
+
+        self.server = loop.run(listen())
+        self.client = socket.create_connection(self.server.sockets[0].getsockname(), TIMEOUT)
+        if trust is not None:
+            self.client = trust.wrap_socket(self.client, server_hostname="localhost")
+        wait_for(lambda: self.side.transport is not None, "the connection")
+
+    @property
+    def transport(self):
+        return self.side.transport
+
+    def write(self, data):
+        self.loop.call(lambda: self.transport.write(data))
+
+    def end(self):
+        """How it ends, read at the other side: all bytes, and FIN or RST."""
+        data = bytearray()
+        try:
+            while more := self.client.recv(MEGA):
+                data += more
+        except ConnectionResetError:
+            return bytes(data), "RST"
+        # Python's TLS tells of a RST as of an end; only a RST leaves the state CLOSE behind here.
+        state = self.client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0]
+        is_reset = isinstance(self.client, ssl.SSLSocket) and state == 7
+        return bytes(data), "RST" if is_reset else "FIN"
+
+    def close(self):
+        self.client.close()
+        self.loop.call(self.transport.abort)
+        self.loop.call(self.server.close)
+
+
+@pytest.fixture
+def pair(loop):
+    pair = Pair(loop)
+    yield pair
+    pair.close()
+
+
+@pytest.fixture
+def tls_pair(loop, certificates):
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server.load_cert_chain(certificates.cert, certificates.key)
+    pair = Pair(loop, server, ssl.create_default_context(cafile=certificates.ca))
+    yield pair
+    pair.close()
+
+
+def flush(pair, patience=None):
+    """Start a Flush in the loop; gives the list that its answer comes into."""
+    answers = []
+    pair.loop.call(lambda: Flush(pair.transport, answers.append, patience))
+    return answers
+
+
+def test_flush_of_nothing(pair):
+    """Where nothing was written all is flushed, but it is never said from inside the call."""
+    inside = []
+
+    def start():
+        Flush(pair.transport, inside.append)
+        return list(inside)
+
+    assert pair.loop.call(start) == []
+    wait_for(lambda: inside == [True], "flushed")
+
+
+def test_flush_waits_for_the_reader(pair):
+    """Not what was written counts, nor what left for the kernel: only what the other side's stack has taken."""
+    check_flush(pair)
+
+
+def test_tls_flush_waits_for_the_reader(tls_pair):
+    """Under TLS there is one buffer more, and it counts too."""
+    check_flush(tls_pair)
+
+
+def check_flush(pair):
+    pair.write(b"x" * (16 * MEGA))
+    answers = flush(pair)
+    time.sleep(0.2)
+    assert answers == []
+    receive_all(pair.client, 8 * MEGA)
+    time.sleep(0.1)
+    assert answers == []
+    receive_all(pair.client, 8 * MEGA)
+    wait_for(lambda: answers == [True], "flushed")
+    assert unacknowledged(pair.transport.get_extra_info("socket")) == 0
+
+
+def test_flush_has_patience_or_not(pair):
+    """Beyond its patience it says that it is not flushed; cancelled it says nothing."""
+    pair.write(b"x" * (16 * MEGA))
+    answers = flush(pair, 0.1)
+    quiet = []
+
+    def cancelled():
+        Flush(pair.transport, quiet.append, 0.05).cancel()
+
+    pair.loop.call(cancelled)
+    wait_for(lambda: answers == [False], "patience to end")
+    assert quiet == []
+
+
+def test_reset(pair):
+    """A RST, not a FIN; what was acknowledged before is still read."""
+    pair.write(b"last")
+    answers = flush(pair)
+    wait_for(lambda: answers, "flushed")
+    pair.loop.call(lambda: reset(pair.transport))
+    assert pair.end() == (b"last", "RST")
+
+
+def test_reset_of_a_closed_one(pair):
+    """Whoever is gone already cannot be reset, and that is no error."""
+    pair.loop.call(pair.transport.abort)
+    wait_for(lambda: pair.side.lost, "the end")
+    pair.loop.call(lambda: reset(pair.transport))
+    assert pair.end() == (b"", "FIN")
+
+
+def test_tls_reset(tls_pair):
+    """Under TLS too all that was written is read, and then it is a RST."""
+    tls_pair.write(b"x" * (4 * MEGA))
+    answers = flush(tls_pair)
+    assert receive_all(tls_pair.client, 4 * MEGA) == b"x" * (4 * MEGA)
+    wait_for(lambda: answers == [True], "flushed")
+    tls_pair.loop.call(lambda: reset(tls_pair.transport))
+    assert tls_pair.end() == (b"", "RST")
+
+
+def test_was_reset(pair):
+    """A peer's RST is noticed without reading; its FIN is no RST."""
+    pair.loop.call(pair.transport.pause_reading)
+    asked = lambda: pair.loop.call(lambda: was_reset(pair.transport))  # noqa: E731
+    assert not asked()
+    pair.client.shutdown(socket.SHUT_WR)
+    assert not asked()
+    pair.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+    pair.client.close()
+    wait_for(asked, "the reset")
+
+
+def test_farewell_waits_for_the_other_side(pair):
+    """FIN at once, behind what was written; the connection stays until the other side ends it too."""
+    pair.write(b"bye")
+    farewell = pair.loop.call(lambda: Farewell(pair.transport, eof=False))
+    assert pair.end() == (b"bye", "FIN")
+    pair.client.sendall(b"more")
+    assert not pair.side.lost
+    pair.loop.call(farewell.heard_eof)
+    wait_for(lambda: pair.side.lost, "the end")
+
+
+def test_farewell_to_one_that_is_gone(pair):
+    """Where the other side has ended already there is nothing to wait for."""
+    pair.client.shutdown(socket.SHUT_WR)
+    pair.loop.call(lambda: Farewell(pair.transport, eof=True))
+    wait_for(lambda: pair.side.lost, "the end", timeout=0.5)
+    assert pair.end() == (b"", "FIN")
+
+
+def test_farewell_does_not_cut_a_slow_reader(pair):
+    """The time to linger begins once the FIN has left: a slow reader still gets everything."""
+    pair.write(b"x" * (16 * MEGA))
+    pair.loop.call(lambda: Farewell(pair.transport, eof=False, linger=0.05))
+    time.sleep(0.3)
+    assert not pair.side.lost
+    assert pair.end() == (b"x" * (16 * MEGA), "FIN")
+
+
+def test_farewell_under_tls(tls_pair):
+    """TLS says goodbye in its own words, behind what was written."""
+    tls_pair.write(b"bye")
+    tls_pair.loop.call(lambda: Farewell(tls_pair.transport, eof=False))
+    assert tls_pair.end() == (b"bye", "FIN")
+
+
+def test_finish(pair):
+    """Ending our side leaves the other open."""
+    pair.loop.call(lambda: Finish(pair.transport))
+    assert pair.end() == (b"", "FIN")
+    pair.client.sendall(b"still here")
+    assert not pair.side.lost
+
+
+def test_finish_under_tls(tls_pair, monkeypatch):
+    """TLS has no half: the connection is closed once the other side has been silent for a moment."""
+    monkeypatch.setattr("chaosproxy.net.ending.TLS_SILENCE", 0.3)
+    finish = tls_pair.loop.call(lambda: Finish(tls_pair.transport))
+    for _ in range(4):
+        time.sleep(0.1)
+        tls_pair.loop.call(finish.heard)
+    tls_pair.write(b"late")
+    assert receive_all(tls_pair.client, 4) == b"late"
+    assert tls_pair.end() == (b"", "FIN")
+
+
+def test_finish_cancelled(tls_pair, monkeypatch):
+    """Whoever ends it otherwise is not disturbed."""
+    monkeypatch.setattr("chaosproxy.net.ending.TLS_SILENCE", 0.05)
+    finish = tls_pair.loop.call(lambda: Finish(tls_pair.transport))
+    tls_pair.loop.call(finish.cancel)
+    time.sleep(0.15)
+    tls_pair.write(b"late")
+    assert receive_all(tls_pair.client, 4) == b"late"
