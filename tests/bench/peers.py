@@ -88,7 +88,9 @@ def resolve(known: Known, given: Mapping[str, str]) -> Peer | Missing:
         return Missing(
             known.name, f"{what}: install {known.source}, or --peer {known.name}=/path/to/it"
         )
-    version = number(first_line([path, known.version])[1]) if known.version else ""
+    # Some begin with their own path, which may have numbers in it.
+    said = first_line([path, known.version])[1].replace(path, "") if known.version else ""
+    version = number(said)
     match known.name:
         case "nginx" if not config.NGINX_STREAM_MODULE.exists():
             return Missing(known.name, "no stream module: install Debian's libnginx-mod-stream")
