@@ -370,7 +370,8 @@ class Talk:
         self._over = line.closed
         if not self._over:
             slots = {id(slot): slot for slot in (*line.slots, *line.expect)}.values()
-            held = sum(len(raw) for slot in slots for raw in (*slot.before, *slot.parts))
+            pieces = [(*s.before, *s.parts, *s.behind, *(s.pieces or ())) for s in slots]
+            held = sum(len(raw) for each in pieces for raw in each)
             assert line.held == held, self._failed(f"{held} bytes are held, counted {line.held}")
 
     def _expect(self, side: str, wanted: bytes) -> None:

@@ -3,7 +3,7 @@
 Takes a whole reply and the work it answers; gives the reply the client is to get, and sets on its slot what delays or ends it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from chaosproxy.core import modes
@@ -15,7 +15,8 @@ from chaosproxy.core.engine import Chosen
 from chaosproxy.core.line import Line, errors_in, run_requests
 from chaosproxy.core.reply import elements
 from chaosproxy.core.resp import encode_command
-from chaosproxy.core.slot import Element, Final, Slot, Work
+from chaosproxy.core.slot import Element, Final, LastRun, Slot, Work
+from chaosproxy.core.syntax import ProtocolError
 
 _ORDER = {position: index for index, position in enumerate(Position)}
 
@@ -71,7 +72,7 @@ def _set_on(  # noqa: PLR0917 - one call's worth of what is at hand
     """Set on the slot what happens when its reply leaves."""
     match decision:
         case Run():
-            run_after(line, chosen, decision, work, slot)
+            run_after(line, LastRun(chosen, decision, work, applied), slot)
         case Cut() | Silence():
             slot.final = Final(chosen, decision, work, applied)
         case Pieces(cuts, gap):
@@ -82,49 +83,66 @@ def _set_on(  # noqa: PLR0917 - one call's worth of what is at hand
             line.skip(chosen, "not_applicable")
 
 
-def run_after(line: Line, chosen: Chosen, run: Run, work: Work, slot: Slot) -> None:
+def run_after(line: Line, run: LastRun, slot: Slot) -> None:
     """Have commands run once this one was applied; its reply waits for them."""
-    if chosen.at is Position.AFTER_REPLY:
-        slot.last_runs.append((chosen, run, work))
+    if run.chosen.at is Position.AFTER_REPLY:
+        slot.last_runs.append(run)
         return
     slot.waiting += 1
 
+    def done() -> None:
+        slot.waiting -= 1
+
+    ask_to_run(line, run, done)
+
+
+def ask_to_run(line: Line, last: LastRun, done: Callable[[], None] = lambda: None) -> None:
+    """Have commands run on the side connection, and write down that they have run, or could not."""
+    chosen, run, work = last.chosen, last.run, last.work
+
+    def ran(detail: str) -> None:
+        line.touched(chosen, run.touch, 1 if chosen.key is not None else 0)
+        line.fire(chosen, work, last.applied, "ok", "ok", detail=detail)
+
     def answered(replies: Sequence[bytes] | None, now: float) -> None:
         del now
-        slot.waiting -= 1
-        ran(line, chosen, work, replies)
+        done()
+        if replies is None:
+            line.skip(chosen, "side_connection")
+        else:
+            ran(errors_in(replies))
 
     raws = [encode_command(*request) for request in run_requests(chosen, run)]
-    line.ask_side(raws, work.exchange.db, answered, run.where)
-
-
-def ran(line: Line, chosen: Chosen, work: Work, replies: Sequence[bytes] | None) -> None:
-    """Commands that were to run after this one have run, or could not."""
-    if replies is None:
-        line.skip(chosen, "side_connection")
-        return
-    line.touched(chosen, "run", 1 if chosen.key is not None else 0)
-    line.fire(chosen, work, "yes", "ok", "ok", detail=errors_in(replies))
+    line.ask_side(
+        raws,
+        work.exchange.db,
+        answered,
+        run.where,
+        on_gone=lambda: ran("the connection ended before it was known whether they ran"),
+    )
 
 
 def rebuild_exec(line: Line, slot: Slot, transaction: modes.Transaction, now: float) -> list[bytes]:
     """Carry out on EXEC's array what was decided for its elements; give the array as the server sent it.
 
-    Elements of our own go, elements of commands the server never saw come in, and the header counts what is there.
+    Elements of our own go, elements of commands the server never saw come in, and the header counts what is there. Where
+    nothing changes the bytes stay as they are.
     """
-    first = slot.parts[0]
-    if first[:1] != b"*" or first[1:2] == b"-":
+    try:
+        _, array, pushes = elements(slot.parts[0])
+    except ProtocolError:  # nested in ways that no server's are
         return []
-    _header, array, pushes = elements(first)
     array += slot.parts[1:]
     out: list[bytes] = []
+    changed = False
     index = count = 0
     for entry in transaction.entries:
         element = entry.element if isinstance(entry.element, Element) else Element()
+        changed = changed or element.changes
         if element.inserted is not None:
             raw = element.inserted
         else:
-            raw = b"".join(array[index : index + entry.frames])
+            sent = raw = b"".join(array[index : index + entry.frames])
             index += entry.frames
             if element.hidden:
                 continue
@@ -132,26 +150,36 @@ def rebuild_exec(line: Line, slot: Slot, transaction: modes.Transaction, now: fl
                 raw = raw.replace(old, new)
             if element.work is not None:
                 raw = apply_after(line, element.work, raw, slot, now)
+            changed = changed or raw is not sent
         out.append(raw)
         count += 1
-    line.replace(slot, [b"".join((*pushes, b"*%d\r\n" % count, *out))])
-    return array or [b""]
+    if changed:
+        line.replace(slot, [b"".join((*pushes, b"*%d\r\n" % count, *out))])
+    return array
 
 
-def abandon(line: Line, transaction: modes.Transaction, reason: str) -> None:
-    """A transaction ended without being carried out: nothing in it was applied."""
-    for entry in transaction.entries:
-        if isinstance(entry.element, Element) and entry.element.work is not None:
-            line.tell(entry.element.work, "no", "error")
-            drop(line, entry.element.work, reason)
+def works_of(transaction: modes.Transaction) -> list[Work]:
+    """The commands of a transaction for which something was decided."""
+    elements_ = [e.element for e in transaction.entries if isinstance(e.element, Element)]
+    return [element.work for element in elements_ if element.work is not None]
+
+
+def abandon(
+    line: Line,
+    transaction: modes.Transaction,
+    reason: str,
+    applied: Applied = "no",
+    told: Seen = "error",
+) -> None:
+    """A transaction ended without being carried out, as far as is known."""
+    for work in works_of(transaction):
+        line.tell(work, applied, told)
+        drop(line, work, reason)
 
 
 def drop(line: Line, work: Work, reason: str) -> None:
-    """What was to happen to a reply will not."""
-    for each in work.after:
-        line.skip(each, reason)
-    work.after.clear()
-    work.candidates.clear()
+    """The exchange is over as far as rules are concerned: nothing more will happen to it."""
+    line.forget(work, reason)
     leave_barriers(line, work)
     if work.swallowed is not None:
         line.skip(work.swallowed[0], reason)

@@ -18,7 +18,7 @@ from chaosproxy.core.world import World
 #: What stands for a command where there is none.
 NO_COMMAND = Command((b"",), b"", None, "", ())
 #: A request that a fault holds up is dropped if its client has nothing more to say: most that say so are gone.
-HELD_UP = (Stage.DELAY, Stage.HOLD, Stage.SEND, Stage.STUCK)
+HELD_UP = (Stage.DELAY, Stage.HOLD, Stage.SEND)
 
 
 class Conversation:
@@ -62,7 +62,11 @@ class Conversation:
         self._line.now = now
         if not self._line.closed:
             self._intake.receive(data, now)
-            if self._line.slots:
+            if self._line.expect:
+                self._returns.look(now)
+            if self._line.head is not None:
+                self._go_on(now)
+            elif self._line.slots:
                 self._returns.leaving.release(now)
             self._finish()
 
@@ -108,7 +112,7 @@ class Conversation:
         """Answers AwaitFlush: all bytes given to the client have been acknowledged by its stack."""
         self._line.now = now
         if not self._line.closed:
-            self._returns.leaving.flushed(now)
+            self._returns.leaving.flushed()
 
     def side_answer(self, token: int, replies: Sequence[bytes] | None, now: float) -> None:
         """Answers AskSide: one raw reply for each request, or None."""
@@ -125,7 +129,7 @@ class Conversation:
         if line.closed:
             return
         if line.silent_until <= now:
-            self._unhush()
+            line.unhush()
         line.run_timers(now)
         self._go_on(now)
         self._finish()
@@ -150,41 +154,45 @@ class Conversation:
         line.now = now
         if line.closed:
             return
-        self._unhush()
+        line.unhush()
+        if line.lost:
+            line.closed = True
+            line.effects.append(CloseClient("reset"))
+            self._finish("switched")
+            return
         self._intake.let_go(now)
         self._returns.leaving.let_go(now)
+        line.run_timers(FOREVER)
         line.engine = line.world.engine
         self._go_on(now)
         self._finish()
 
-    def _unhush(self) -> None:
-        line = self._line
-        head = line.head
-        if line.upstream_silent is not None and head is not None and head.stage is Stage.STUCK:
-            head.stage = Stage.ACT
-        line.unhush()
-
     def _go_on(self, now: float) -> None:
         """Whatever waited may go on, on both sides, until nothing moves."""
         line = self._line
+        before = None
         while not line.closed:
-            before = line.head
             self._intake.pump(now)
             self._returns.drain(now)
-            if line.head is before:
+            after = (line.head, len(line.expect), len(line.slots))
+            if after == before:
                 return
+            before = after
 
     def _finish(self, reason: str = "cut") -> None:
         """Once the line is closed: what had not happened will not. Once the client's last request is sent on: its FIN."""
         line = self._line
         if line.closed and not self._over:
             self._over = True
+            if self._returns.leaving.ended:
+                reason = "upstream_gone"
             self._intake.gone(reason)
             self._returns.leaving.gone(reason)
+            line.gone()
         if self._client_ended and not (line.closed or self._passed_on):
-            if line.head is not None and line.head.stage in HELD_UP:
+            if line.head is not None and (line.lost or line.head.stage in HELD_UP):
                 self._intake.gone("client_gone")
-            if line.head is None:
+            if line.head is None and line.upstream_silent is None:
                 self._passed_on = True
                 line.effects.append(HalfClose("upstream"))
 
@@ -211,7 +219,7 @@ class Conversation:
         Never while the reply at the head of the client's order is unfinished: only more bytes can finish it.
         """
         line = self._line
-        if line.slots and not line.slots[0].full:
+        if line.slots and not line.slots[0].full and line.client_silent is None:
             return False
         return line.held + self._returns.framer.partial > line.world.max_buffer
 
@@ -223,7 +231,7 @@ class Conversation:
     @property
     def raw(self) -> bool:
         """Whether bytes pass without being understood."""
-        return self._intake.raw or self._returns.raw
+        return self._intake.raw or self._line.raw
 
     @property
     def holding(self) -> bool:

@@ -10,7 +10,7 @@ from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.engine import Chosen
 from chaosproxy.core.line import Line
 from chaosproxy.core.resp import encode_command
-from chaosproxy.core.slot import Element, Slot, Stage, Told, Work
+from chaosproxy.core.slot import Element, Slot, Told, Work
 
 #: Poisons the server's transaction when a queued command was refused here: no server knows it.
 REFUSED = (b"CHAOSPROXY.REFUSED",)
@@ -53,16 +53,8 @@ def end(
     line.tell(work, "no", told)
     result: Outcome = outcome or ("ok" if told == "ok" else "fail")
     line.fire(chosen, work, "no", told, result, detail=detail)
-    drop_after(line, work, "ended")
+    line.forget(work, "ended")
     line.head = None
-
-
-def drop_after(line: Line, work: Work, reason: str) -> None:
-    """The exchange ends here: what was to happen later in its life will not."""
-    for each in work.after:
-        line.skip(each, reason)
-    work.after.clear()
-    work.candidates.clear()
 
 
 def answer(line: Line, work: Work, chosen: Chosen, decision: Answer, now: float) -> None:
@@ -90,8 +82,8 @@ def answer(line: Line, work: Work, chosen: Chosen, decision: Answer, now: float)
 
 
 def cut(line: Line, work: Work, chosen: Chosen, decision: Cut) -> bool:
-    """Cut the connection; False while replies to earlier commands are still owed."""
-    if line.slots:  # what was asked before is answered before
+    """Cut the connection; False while replies to earlier commands, or to our own, are still owed."""
+    if line.slots or line.expect:
         return False
     end(line, work, chosen, "reset" if decision.how == "reset" else "closed")
     close(line, chosen, decision)
@@ -101,18 +93,20 @@ def cut(line: Line, work: Work, chosen: Chosen, decision: Cut) -> bool:
 def silence(line: Line, work: Work, chosen: Chosen, decision: Silence, now: float) -> bool:
     """The request, or all that passes from here on, is lost; False if the request stays where it is."""
     work.final = None
+    line.forget(work, "ended")
     detail = silence_detail(decision)
-    if decision.what == "connection":
-        line.hush(decision, now)
-        if decision.direction == "to_client":
-            work.told.append(Told(chosen, None, detail, "nothing", "unknown"))
-            return True
-    work.stage = Stage.STUCK
-    forever = decision.seconds is None
-    line.tell(work, "no", "nothing")
-    line.fire(chosen, work, "no", "nothing", "fail" if forever else "unknown", detail=detail)
-    if forever:
-        drop_after(line, work, "ended")
+    if decision.what == "request":
+        line.lost = True
+        line.tell(work, "no", "nothing")
+        line.fire(chosen, work, "no", "nothing", "fail", detail=detail)
+        return False
+    line.hush(decision, now)
+    if decision.direction == "to_client":
+        work.told.append(Told(chosen, None, detail, "nothing", "unknown"))
+        return True
+    # It may still be delivered, late, when the silence ends.
+    line.tell(work, "unknown", "nothing")
+    line.fire(chosen, work, "unknown", "nothing", "unknown", detail=detail)
     return False
 
 

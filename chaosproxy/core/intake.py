@@ -10,8 +10,8 @@ from chaosproxy.core import before, modes, swallow
 from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandSpec
 from chaosproxy.core.decision import Answer, Cut, Past, Silence, Swallow
-from chaosproxy.core.effect import ProtocolFault
-from chaosproxy.core.ending import answer, cut, drop_after, silence
+from chaosproxy.core.effect import Applied, ProtocolFault
+from chaosproxy.core.ending import answer, cut, silence
 from chaosproxy.core.line import FOREVER, Line
 from chaosproxy.core.resp import RequestFrame, RequestFramer
 from chaosproxy.core.slot import Slot, Stage, Work
@@ -29,6 +29,7 @@ class Intake:
         self.line = line
         self.framer = RequestFramer()
         self.raw = False
+        self.ended = False
         self.waiting = 0
         self._cutting = False
         self._handshake = True
@@ -37,9 +38,6 @@ class Intake:
 
     def receive(self, data: bytes, now: float) -> None:
         """Bytes have come from the client."""
-        if self.raw:
-            self.line.out_upstream.append(data)
-            return
         self.waiting += len(data)
         self.framer.feed(data)
         self.pump(now)
@@ -47,28 +45,35 @@ class Intake:
     def pump(self, now: float) -> None:
         """Take what can be taken now."""
         line = self.line
-        while not (line.closed or self.raw):
+        while not (line.closed or line.lost or self.ended) and line.upstream_silent is None:
+            if line.raw or self.raw:
+                self._pass_on()
+                return
             if line.head is not None:
                 if not self._advance(line.head, now):
                     return
                 continue
-            if line.upstream_silent is not None:
-                return
             try:
                 frame = self.framer.next()
             except ProtocolError as error:
-                self._go_raw()
+                # The server will say what it thinks of it.
+                self.raw = True
                 line.effects.append(ProtocolFault("client", error.text))
-                return
+                continue
             if frame is None:
                 self._pass_partial()
                 return
             self._take(frame, now)
 
-    def _go_raw(self) -> None:
-        """What comes from here on is not for us to understand; the server will say what it thinks of it."""
-        self.line.out_upstream.append(self.framer.rest())
-        self.raw = True
+    def _pass_on(self) -> None:
+        """What comes from here on is not for us to understand."""
+        line, work = self.line, self.line.head
+        if work is not None:
+            raws = list(work.pieces) or [work.raw]
+            self.drop("raw", "unknown")
+            line.out_upstream += raws
+        if self.framer.partial or self.waiting:
+            line.out_upstream.append(self.framer.rest())
         self.waiting = 0
 
     def _pass_partial(self) -> None:
@@ -136,8 +141,6 @@ class Intake:
                 work.stage = Stage.ACT
             case Stage.ACT:
                 return self._act(work, now)
-            case Stage.STUCK:
-                return False
             case _:
                 assert_never(work.stage)
         return True
@@ -149,18 +152,19 @@ class Intake:
         if name.upper in modes.RAW:
             if line.expect or line.slots:
                 return False
-            line.out_upstream.append(work.raw)
-            line.head = None
-            self._go_raw()
+            # What follows on either side is no RESP.
+            line.raw = True
             return True
-        gate = name.upper == b"MULTI" and line.world.swallows
+        gate = name.upper == b"MULTI" and line.world.swallows and work.whole
         if name.interest or gate:
             if not line.settled:
                 return False
-            if gate and not work.gated and line.modes.answers:
+            if gate and not work.gated and line.modes.transaction is None:
                 work.gated = True
-                self._gate(now)
-                return False
+                line.scratch_proven = False
+                if line.modes.answers and not line.modes.asking:
+                    self._gate(now)
+                    return False
             exchange = work.exchange
             exchange.db, exchange.client, exchange.states = line.db, line.modes.name, line.states()
             if name.interest:
@@ -215,13 +219,18 @@ class Intake:
     def let_go(self, now: float) -> None:
         """Another profile is in force: what waits for the old one goes on."""
         work = self.line.head
-        if work is None or work.stage in (Stage.SETTLE, Stage.RUN) or work.waiting:
+        if work is None or (work.stage is Stage.ACT and work.waiting):
+            return
+        if work.stage is Stage.SETTLE:
+            work.name = self.line.world.name(work.args[0] or b"")
             return
         self._drop_before(work, "switched")
-        drop_after(self.line, work, "switched")
-        work.due = now
-        if work.stage is Stage.STUCK:
-            work.stage = Stage.ACT
+        self.line.forget(work, "switched")
+        work.due, work.settle = now, 0.0
+        if work.pieces:
+            work.raw = b"".join(work.pieces)
+            work.pieces.clear()
+        work.paces.clear()
 
     def _drop_before(self, work: Work, reason: str) -> None:
         """What was still to happen before it is forwarded will not."""
@@ -250,14 +259,21 @@ class Intake:
     def due(self) -> float:
         """When the head wants to be woken."""
         work = self.line.head
-        return work.due if work is not None and work.stage in TIMED and work.due else FOREVER
+        if work is None or work.stage not in TIMED or self.line.upstream_silent is not None:
+            return FOREVER
+        return work.due or FOREVER
 
     def gone(self, reason: str) -> None:
-        """One end of the line is gone: the request at the head ends here."""
+        """One end of the line is gone: the request at the head ends here, and no more are taken."""
+        self.ended = True
+        if self.line.head is not None:
+            self.drop(reason, "no")
+
+    def drop(self, reason: str, applied: Applied) -> None:
+        """Let the request at the head go, and with it what was decided for it."""
         line = self.line
         work, line.head = line.head, None
-        if work is None:
-            return
-        line.tell(work, "no", "nothing")
-        self._drop_before(work, reason)
-        drop_after(line, work, reason)
+        if work is not None:
+            line.tell(work, applied, "nothing")
+            self._drop_before(work, reason)
+            line.forget(work, reason)

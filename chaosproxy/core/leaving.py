@@ -4,19 +4,16 @@ Takes a line's full slots; gives the client's bytes, and the close or the silenc
 """
 
 from collections import deque
-from collections.abc import Sequence
 from itertools import pairwise
 
-from chaosproxy.core.after import abandon, drop, ran
-from chaosproxy.core.decision import Cut, Position, Run, Silence
+from chaosproxy.core.after import abandon, ask_to_run, drop, works_of
+from chaosproxy.core.decision import Cut, Position, Silence
 from chaosproxy.core.effect import AwaitFlush, CloseClient, Outcome
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.ending import close, silence_detail
-from chaosproxy.core.engine import Chosen
-from chaosproxy.core.line import FOREVER, Line, run_requests
+from chaosproxy.core.line import FOREVER, Line
 from chaosproxy.core.reply import ReplyFramer
-from chaosproxy.core.resp import encode_command
-from chaosproxy.core.slot import Final, Slot, Work
+from chaosproxy.core.slot import Final, LastRun, Slot
 
 
 class Leaving:
@@ -26,20 +23,19 @@ class Leaving:
         self.line = line
         self.framer = framer
         self.ended = False
-        self._flushing: list[tuple[Chosen, Run, Work]] = []
+        self._flushing: list[LastRun] = []
 
     def release(self, now: float) -> None:
-        """Give the client every reply whose turn it is."""
+        """Give the client every reply whose turn it is, unless its side of the line is silent."""
         line = self.line
         slots = line.slots
-        while slots and not line.closed:
+        while slots and not line.closed and line.client_silent is None:
             slot = slots[0]
             if not slot.full:
                 if self.ended:
-                    self._lose(slot)
-                    continue
-                if not slot.whole and (slot.before or slot.parts):
-                    line.flush(slot)
+                    self._break_off(slot)
+                else:
+                    line.flush(slot, reply=not slot.whole)
                 return
             if slot.never or slot.waiting or slot.due > now:
                 return
@@ -48,13 +44,12 @@ class Leaving:
             if slot.final is not None and not self._finish(slot, slot.final, now):
                 return
             slots.popleft()
+            line.flush(slot)
             if slot.last_runs:
                 self._flushing += slot.last_runs
                 line.effects.append(AwaitFlush())
-        if self.ended and not slots and not line.closed and line.client_silent is None:
-            line.give(self.framer.rest())
-            line.closed = True
-            line.effects.append(CloseClient("close"))
+        if self.ended and not (slots or line.closed) and line.client_silent is None:
+            self._hang_up(rest=not line.expect)
 
     def _give(self, slot: Slot, now: float) -> bool:
         """Give the client its share of a reply, in pieces where that was decided; False while there is more to come."""
@@ -80,7 +75,7 @@ class Leaving:
         line = self.line
         raw = b"".join(slot.parts)
         slot.parts.clear()
-        line.flush(slot)
+        line.flush(slot, reply=False)
         given = len(raw)
         if slot.final is not None:
             given = _share(slot.final.chosen.at, slot.final.decision, raw)[0]
@@ -100,14 +95,19 @@ class Leaving:
             due = max(due, *(bucket.take(size, now) for bucket in slot.paces))
         return due
 
-    def _lose(self, slot: Slot) -> None:
-        """The upstream is gone in the middle of this reply: the client gets what came of it."""
+    def _break_off(self, slot: Slot) -> None:
+        """The upstream is gone before this reply was whole: the client gets what came of it, and nothing after it."""
         line = self.line
-        line.slots.popleft()
-        if slot.work is not None:
-            line.tell(slot.work, "unknown", "nothing")
-            drop(line, slot.work, "upstream_gone")
-        line.flush(slot)
+        line.flush(slot, reply=not slot.whole)
+        self._hang_up(rest=line.expect[0] is slot and not slot.whole)
+
+    def _hang_up(self, *, rest: bool) -> None:
+        """The line ends as the upstream did; `rest`: the unfinished reply is the client's."""
+        line = self.line
+        if rest and self.framer.partial:
+            line.give(self.framer.rest())
+        line.closed = True
+        line.effects.append(CloseClient("close"))
 
     def _finish(self, slot: Slot, final: Final, now: float) -> bool:
         """Carry out what ends an exchange, its share of the reply given; False if nothing behind it may leave."""
@@ -127,36 +127,26 @@ class Leaving:
             slot.never = True
             return False
         line.hush(decision, now)
-        if slot.owed:
-            line.give(slot.owed)
-        return True
+        if not slot.owed:
+            return True
+        slot.pieces = deque([slot.owed])
+        line.held += len(slot.owed)
+        slot.owed = b""
+        return False
 
-    def flushed(self, now: float) -> None:
+    def flushed(self) -> None:
         """The client's stack has acknowledged all bytes: what was to come after a reply comes now."""
-        del now
-        line = self.line
-        for chosen, run, work in self._flushing:
-
-            def answered(
-                replies: Sequence[bytes] | None,
-                then: float,
-                chosen: Chosen = chosen,
-                work: Work = work,
-            ) -> None:
-                del then
-                ran(line, chosen, work, replies)
-
-            raws = [encode_command(*request) for request in run_requests(chosen, run)]
-            line.ask_side(raws, work.exchange.db, answered, run.where)
+        for last in self._flushing:
+            ask_to_run(self.line, last)
         self._flushing.clear()
 
     @property
     def due(self) -> float:
         """When the next reply wants to leave."""
         slots = self.line.slots
-        if slots and slots[0].full and not (slots[0].never or slots[0].waiting) and slots[0].due:
-            return slots[0].due
-        return FOREVER
+        if not slots or not slots[0].full or slots[0].never or slots[0].waiting:
+            return FOREVER
+        return slots[0].due if slots[0].due and self.line.client_silent is None else FOREVER
 
     def let_go(self, now: float) -> None:
         """Another profile is in force: what waits for the old one leaves."""
@@ -169,27 +159,53 @@ class Leaving:
                 slot.never = False
                 line.give(slot.owed)
             if slot.work is not None:
-                drop(line, slot.work, "switched")
-            if slot.final is not None:
-                line.skip(slot.final.chosen, "switched")
-                slot.final = None
+                line.forget(slot.work, "switched")
+            self._forget_last(slot, "switched")
+        if line.modes.transaction is not None:
+            for work in works_of(line.modes.transaction):
+                line.forget(work, "switched")
+        self._forget_flushing("switched")
         self.release(now)
 
-    def gone(self, reason: str) -> None:
+    def _forget_last(self, slot: Slot, reason: str) -> None:
+        """What was to happen when a reply leaves, or after it, will not."""
+        if slot.final is not None:
+            self.line.skip(slot.final.chosen, reason)
+            slot.final = None
+        for last in slot.last_runs:
+            self.line.skip(last.chosen, reason)
+        slot.last_runs.clear()
+
+    def _forget_flushing(self, reason: str) -> None:
+        for last in self._flushing:
+            self.line.skip(last.chosen, reason)
+        self._flushing.clear()
+
+    def hand_over(self, reason: str) -> None:
+        """Nothing is understood any more: give what is here of every reply, and let go of what was decided for them."""
+        line = self.line
+        self.gone(reason, seen="ok")
+        for slot in line.slots:
+            if slot.pieces is None:
+                line.flush(slot)
+            for piece in slot.pieces or ():
+                line.give(piece)
+        line.slots.clear()
+        line.held = 0
+
+    def gone(self, reason: str, seen: Seen = "nothing") -> None:
         """One end of the line is gone: what had not happened will not."""
         line = self.line
         for slot in line.slots:
             if slot.work is not None:
-                line.tell(slot.work, "unknown", "nothing")
+                line.tell(slot.work, "unknown", seen)
                 drop(line, slot.work, reason)
-            if slot.final is not None:
-                line.skip(slot.final.chosen, reason)
-            for chosen, _run, _work in slot.last_runs:
-                line.skip(chosen, reason)
-        if line.modes.transaction is not None:
-            abandon(line, line.modes.transaction, reason)
-        for chosen, _run, _work in self._flushing:
-            line.skip(chosen, reason)
+            self._forget_last(slot, reason)
+        transaction = line.modes.transaction
+        if transaction is not None:
+            under_way = any(slot.name.upper == b"EXEC" for slot in line.expect)
+            abandon(line, transaction, reason, "unknown" if under_way else "no", seen)
+        self._forget_flushing(reason)
 
 
 def _share(at: Position, decision: Cut | Silence, raw: bytes) -> tuple[int, Seen, str]:

@@ -227,12 +227,22 @@ def argument_holds(test: ArgumentTest, command: Command) -> bool:
 
 def reply_holds(test: ReplyTest, raw: bytes) -> bool:
     """Whether a whole reply passes the test."""
-    if test.error is not None and not raw.startswith(b"-" + test.error):
+    if test.error is not None and not _error_text(raw).startswith(test.error):
         return False
     if test.larger_than is not None and len(raw) <= test.larger_than:
         return False
     if test.type is None:
         return True
-    if test.type == "null":
-        return raw[:1] == b"_" or raw[:3] in (b"$-1", b"*-1")
-    return raw[:1] in _REPLY_TYPES[test.type] and raw[1:3] != b"-1"
+    null = raw[:1] == b"_" or raw[:3] in (b"$-1", b"*-1")
+    return null if test.type == "null" else not null and raw[:1] in _REPLY_TYPES[test.type]
+
+
+def _error_text(raw: bytes) -> bytes:
+    """An error's text, without what stands before it; nothing for any other reply."""
+    match raw[:1]:
+        case b"-":
+            return raw[1:]
+        case b"!":
+            return raw.partition(b"\r\n")[2]
+        case _:
+            return b""

@@ -28,14 +28,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from chaosproxy.core.reply import ReplyFrame, elements
+from chaosproxy.core.syntax import CONFIRMATIONS, ProtocolError
 from chaosproxy.core.value import decode
 
 Args = Sequence[bytes | None]
 
-CONFIRMATIONS: Final = frozenset(
-    {b"subscribe", b"psubscribe", b"ssubscribe", b"unsubscribe", b"punsubscribe", b"sunsubscribe"}
-)
-MESSAGES: Final = frozenset({b"message", b"pmessage", b"smessage"})
+#: How frames nobody asked for begin in RESP2. A slot that moves away ends shard subscriptions without being asked.
+_UNASKED: Final = CONFIRMATIONS | {b"message", b"pmessage", b"smessage"}
 SUBSCRIBE: Final = frozenset({b"SUBSCRIBE", b"PSUBSCRIBE", b"SSUBSCRIBE"})
 UNSUBSCRIBE: Final = frozenset({b"UNSUBSCRIBE", b"PUNSUBSCRIBE", b"SUNSUBSCRIBE"})
 #: Replication streams are not RESP.
@@ -75,12 +74,20 @@ class Transaction:
 
     db: int
     entries: list[Entry] = field(default_factory=list)
-    aborted: bool = False
 
     @property
     def turns(self) -> bool:
         """Whether a queued command changes the connection when EXEC carries it out."""
         return any(entry.args is not None for entry in self.entries)
+
+    @property
+    def looked_at(self) -> bool:
+        """Whether something was decided for an element of EXEC's array."""
+        return any(entry.element is not None for entry in self.entries)
+
+    def asks_for(self, kind: bytes | None) -> bool:
+        """Whether EXEC's reply has confirmations of this kind."""
+        return any(kind == (entry.args[0] or b"").lower() for entry in self.entries if entry.args)
 
     @property
     def extra_frames(self) -> int:
@@ -110,6 +117,11 @@ class Modes:
         return any(self.channels.values())
 
     @property
+    def confirms_as(self) -> int:
+        """The kind of frame that (un)subscriptions are confirmed with."""
+        return ord("*") if self.protocol == 2 else ord(">")
+
+    @property
     def answers(self) -> bool:
         """Whether the next command gets a reply at all."""
         return self.replies and not self.skip
@@ -122,7 +134,7 @@ class Modes:
                 return 0
             if word == b"ON":
                 return 1
-        if not self.answers:
+        if not self.answers and not (name == b"RESET" and not self.skip):
             return 0
         if self.transaction is not None and name not in NEVER_QUEUED:
             return 1
@@ -145,7 +157,6 @@ class Modes:
         if transaction is None or name in NEVER_QUEUED:
             return False
         if reply is not None and reply.kind == ord("-"):
-            transaction.aborted = True
             return True
         if name in SUBSCRIBE or name in UNSUBSCRIBE:
             transaction.entries.append(Entry(self._confirmations(name, args), args, element))
@@ -175,21 +186,18 @@ class Modes:
         if name not in TURNING:
             return
         if name == b"EXEC":
-            self._settle_exec(reply, array)
+            self._settle_exec(array)
         elif reply is None or reply.kind != ord("-") or (skipped and name == b"CLIENT"):
             self._turn(name, args, reply)
 
-    def _settle_exec(self, reply: ReplyFrame | None, array: Sequence[bytes]) -> None:
+    def _settle_exec(self, array: Sequence[bytes]) -> None:
         transaction = self.transaction
-        if (
-            reply is not None
-            and reply.kind == ord("-")
-            and not reply.header.startswith(b"-EXECABORT")
-        ):
+        if transaction is None:
             return
+        # Whatever the reply: an error of its own (MOVED, a wrong number of arguments) ends it too.
         self.transaction, self.watching = None, False
         index = 0
-        for entry in transaction.entries if transaction is not None else ():
+        for entry in transaction.entries:
             if entry.absent:
                 continue
             mine = array[index : index + entry.frames]
@@ -210,9 +218,12 @@ class Modes:
 
     def confirm(self, raw: bytes) -> None:
         """A (un)subscription has been confirmed, asked for or not (a slot that moved away ends shard subscriptions)."""
-        parts = elements(raw)[1]
-        kind = decode(parts[0])
-        if not isinstance(kind, bytes):
+        try:
+            parts = elements(raw)[1]
+            kind = decode(parts[0]) if len(parts) > 1 else None
+        except ProtocolError:
+            return
+        if not isinstance(kind, bytes):  # no server's confirmation
             return
         held = self.channels.setdefault(_kind(kind.upper()), {})
         if b"unsub" in kind:
@@ -221,12 +232,12 @@ class Modes:
             held[parts[1]] = None
 
     def unsolicited(self, frame: ReplyFrame) -> bool:
-        """Whether this frame answers no command: pub/sub messages, invalidations, MONITOR's lines."""
+        """Whether this frame answers no command, unless it confirms one: messages, invalidations, MONITOR's lines."""
         match frame.kind:
             case 0x3E:  # ">"
-                return frame.head not in CONFIRMATIONS
+                return True
             case 0x2A:  # "*"
-                return self.protocol == 2 and frame.head in MESSAGES and self.subscribed
+                return self.protocol == 2 and self.subscribed and frame.head in _UNASKED
             case 0x2B:  # "+"
                 return self.monitor and _MONITOR_LINE.match(frame.header) is not None
             case _:

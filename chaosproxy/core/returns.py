@@ -11,7 +11,7 @@ from chaosproxy.core.line import Line
 from chaosproxy.core.pushes import push_work
 from chaosproxy.core.reply import ReplyFrame, ReplyFramer
 from chaosproxy.core.slot import Element, Slot, Work
-from chaosproxy.core.syntax import ProtocolError
+from chaosproxy.core.syntax import CONFIRMATIONS, ProtocolError
 
 _ERROR = ord("-")
 _PUSH = ord(">")
@@ -25,36 +25,39 @@ class Returns:
         self.line = line
         self.framer = ReplyFramer()
         self.leaving = Leaving(line, self.framer)
-        self.raw = False
 
     def receive(self, data: bytes, now: float) -> None:
         """Bytes have come from the upstream."""
-        if self.raw:
-            self.line.give(data)
-            return
         self.framer.feed(data)
         self.drain(now)
 
     def drain(self, now: float) -> None:
         """Take every reply that is whole, and give what can be given."""
         line = self.line
-        while not (line.closed or self.raw):
-            self._look(now)
+        while not (line.closed or line.raw):
+            self.look(now)
             try:
                 frame = self.framer.next()
             except ProtocolError as error:
                 self._go_raw(error.text)
-                return
+                break
             if frame is None:
                 break
             self._take(frame, now)
-        if not line.closed:
+        if line.raw and line.client_silent is None:
+            self._pass_on()
+        elif not line.closed:
             self.leaving.release(now)
             self._pass_partial()
 
+    def _pass_on(self) -> None:
+        """What comes from here on is not for us to understand."""
+        if not self.line.closed and (rest := self.framer.rest()):
+            self.line.give(rest)
+
     # -- which slot a frame belongs to
 
-    def _look(self, now: float) -> None:
+    def look(self, now: float) -> None:
         """See what the next expected slot expects; slots that get no reply leave at once."""
         line = self.line
         while line.expect:
@@ -73,7 +76,7 @@ class Returns:
         line = self.line
         transaction = line.modes.transaction
         if slot.name.upper == b"EXEC" and transaction is not None:
-            if transaction.turns or any(entry.element is not None for entry in transaction.entries):
+            if transaction.turns or transaction.looked_at:
                 return True
         elif transaction is not None and slot.name.upper not in modes.NEVER_QUEUED:
             return False
@@ -84,33 +87,44 @@ class Returns:
     def _take(self, frame: ReplyFrame, now: float) -> None:
         line = self.line
         slot = line.expect[0] if line.expect else None
-        confirmation = frame.head in modes.CONFIRMATIONS and frame.kind in b">*"
-        asked = slot is not None and _confirms(slot)
-        alone = slot is None or frame.kind == _PUSH or line.modes.subscribed
-        if confirmation and (asked or alone):
+        confirmation = frame.head in CONFIRMATIONS and frame.kind == line.modes.confirms_as
+        asked = confirmation and slot is not None and self._asks_for(slot, frame.head)
+        unasked = not asked and (line.modes.unsolicited(frame) or (confirmation and slot is None))
+        if confirmation and (asked or unasked):
             line.modes.confirm(frame.raw)
-            if not asked:
-                self._unsolicited(frame, now)
-                return
-        elif line.modes.unsolicited(frame):
+        if slot is None or unasked:
             self._unsolicited(frame, now)
-            return
-        if slot is None:
-            self._unsolicited(frame, now)
-            if frame.kind != _ERROR:  # errors may come unasked, before a close
+            if not unasked and frame.kind != _ERROR:  # errors may come unasked, before a close
                 self._go_raw(f"a reply nobody asked for: {frame.header[:40]!r}")
             return
-        heard = confirmation and bool(line.engine.push_rules)
+        heard = asked and bool(line.engine.push_rules)
         self._add(slot, self._confirmed(slot, frame, now) if heard else frame.raw)
-        slot.frames = 0 if frame.kind == _ERROR and asked else (slot.frames or 1) - 1
+        self._count(slot, frame)
         if not slot.frames:
             line.expect.popleft()
             self._complete(slot, frame, now)
 
+    def _asks_for(self, slot: Slot, kind: bytes | None) -> bool:
+        """Whether this slot's reply has confirmations of this kind."""
+        transaction = self.line.modes.transaction
+        if transaction is None:
+            return _confirms(slot) and slot.name.upper.lower() == kind
+        return slot.carried and transaction.asks_for(kind)
+
+    def _count(self, slot: Slot, frame: ReplyFrame) -> None:
+        """One more frame of this slot's reply is here: see whether that was the last."""
+        slot.frames = (slot.frames or 1) - 1
+        if frame.kind == _ERROR and _confirms(slot):
+            slot.frames = 0
+        elif slot.name.upper == b"EXEC" and not slot.carried:
+            slot.carried = frame.kind == _ARRAY and frame.header[1:2] != b"-"
+            if not slot.carried:  # what was queued was not carried out
+                slot.frames = 0
+
     def _add(self, slot: Slot, raw: bytes) -> None:
         """Bytes of a slot's reply: to the client at once, if it is its turn and nobody has to see the whole."""
         line = self.line
-        if not slot.whole and line.slots and line.slots[0] is slot:
+        if not slot.whole and line.at_turn(slot):
             line.flush(slot)
             line.give(raw)
             return
@@ -127,11 +141,13 @@ class Returns:
         line.held += len(raw)
         if slot is None:
             line.slots.append(Slot(line.world.name(b""), (), 0.0, parts=[raw], full=True))
+        elif slot.parts and slot.whole:
+            slot.behind.append(raw)
         elif slot.parts:
             slot.parts.append(raw)
         else:
             slot.before.append(raw)
-            if line.slots[0] is slot:
+            if line.at_turn(slot):
                 line.flush(slot)
 
     def _meet_rules(self, frame: ReplyFrame, now: float) -> bool:
@@ -163,36 +179,48 @@ class Returns:
             return
         slot = line.expect[0]
         kind = framer.kind
-        if line.slots[0] is not slot or kind is None or kind == _PUSH:
+        if not line.at_turn(slot) or kind is None or kind == _PUSH:
             return
-        if kind == _ARRAY and (_confirms(slot) or line.modes.subscribed):
+        if (
+            kind == _ARRAY
+            and line.modes.protocol == 2
+            and (_confirms(slot) or line.modes.subscribed)
+        ):
             return
-        if slot.whole:
-            if framer.partial <= line.world.max_buffer:
-                return
-            self._give_up(slot)
+        small = framer.partial <= line.world.max_buffer
+        if slot.whole and (small or not self._give_up(slot)):
+            return
         line.flush(slot)
         line.give(framer.cut_through())
 
-    def _give_up(self, slot: Slot) -> None:
-        """A reply larger than may be held: the rules that wanted the whole let it go, and say so."""
+    def _give_up(self, slot: Slot) -> bool:
+        """A reply larger than may be held: the rules that wanted the whole let it go, and say so.
+
+        False for an EXEC whose array has to be put right, or tells what the connection is after it.
+        """
+        line = self.line
+        transaction = line.modes.transaction
+        if slot.name.upper == b"EXEC" and transaction is not None:
+            mine = [e.element for e in transaction.entries if isinstance(e.element, Element)]
+            if transaction.turns or any(element.changes for element in mine):
+                return False
+            for element in mine:
+                if element.work is not None:
+                    line.tell(element.work, "yes", "ok")
+                    drop(line, element.work, "too_large")
         slot.whole = False
         if slot.work is not None:
-            drop(self.line, slot.work, "too_large")
+            drop(line, slot.work, "too_large")
+        return True
 
     def _go_raw(self, text: str) -> None:
         """Hand over everything as it came, and understand no more."""
         line = self.line
         line.effects.append(ProtocolFault("upstream", text))
-        self.raw = True
-        for slot in line.slots:
-            if slot.work is not None:
-                drop(line, slot.work, "raw")
-            line.flush(slot)
-        line.slots.clear()
+        self.leaving.hand_over("raw")
+        line.raw = True
         line.expect.clear()
         line.turning = 0
-        line.give(self.framer.rest())
 
     # -- a reply is whole
 
@@ -208,10 +236,14 @@ class Returns:
         if queued and slot.work is not None and element is None:
             element = Element(work=slot.work)
         array: list[bytes] = []
-        if upper == b"EXEC" and transaction is not None and frame is not None and slot.whole:
+        if transaction is not None and slot.carried and slot.whole:
             array = rebuild_exec(line, slot, transaction, now)
         line.modes.settle(upper, slot.args, frame, element, array)
-        if transaction is not None and line.modes.transaction is not transaction and not array:
+        if (
+            transaction is not None
+            and line.modes.transaction is not transaction
+            and not slot.carried
+        ):
             abandon(line, transaction, "aborted")
         slot.full = True
         if slot.on_reply is not None:

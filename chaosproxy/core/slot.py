@@ -31,7 +31,6 @@ class Stage(Enum):
     RUN = auto()  # until the commands that come before it were answered
     SEND = auto()  # until the bytes before it have passed
     ACT = auto()  # its final decision, or on it goes
-    STUCK = auto()  # lost on its way: for ever, or until another profile
 
 
 @dataclass(slots=True)
@@ -101,6 +100,11 @@ class Element:
     inserted: bytes | None = None
     renamed: tuple[tuple[bytes, bytes], ...] = ()
 
+    @property
+    def changes(self) -> bool:
+        """Whether EXEC's array must be put right."""
+        return self.hidden or self.inserted is not None or bool(self.renamed)
+
 
 @dataclass(slots=True)
 class Final:
@@ -113,12 +117,22 @@ class Final:
 
 
 @dataclass(slots=True)
+class LastRun:
+    """Commands to run once this exchange was applied."""
+
+    chosen: Chosen
+    run: Run
+    work: Work
+    applied: Applied
+
+
+@dataclass(slots=True)
 class Slot:
     """The place of one reply in the client's order.
 
-    `frames` is None until it is the next to be answered, then how many are still owed. `before` and `parts` are bytes not
-    yet given to the client: pushes that came ahead of the reply, and the reply. `whole`: nothing of it is given before
-    all of it is here. `full`: all is here. `on_reply` is set for a hidden slot, which has no place in the client's order.
+    `frames` is None until it is the next to be answered, then how many are still owed. `before`, `parts` and `behind` are
+    bytes not yet given to the client: pushes that came ahead of the reply, the reply, pushes that came in the middle of it.
+    `whole`: nothing of it is given before all of it is here. `carried`: an EXEC that was carried out. `full`: all is here. `on_reply` is set for a hidden slot, which has no place in the client's order.
     """
 
     name: Name
@@ -128,7 +142,9 @@ class Slot:
     frames: int | None = None
     before: list[bytes] = field(default_factory=list)
     parts: list[bytes] = field(default_factory=list)
+    behind: list[bytes] = field(default_factory=list)
     whole: bool = False
+    carried: bool = False
     full: bool = False
     due: float = 0.0
     waiting: int = 0
@@ -142,4 +158,4 @@ class Slot:
     pieces: deque[bytes] | None = None
     reply: bytes = b""
     owed: bytes = b""
-    last_runs: list[tuple[Chosen, Run, Work]] = field(default_factory=list)
+    last_runs: list[LastRun] = field(default_factory=list)

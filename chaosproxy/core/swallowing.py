@@ -11,12 +11,13 @@ from chaosproxy.core import modes, reply_maker, swallow
 from chaosproxy.core.decision import Past, Swallow
 from chaosproxy.core.effect import Outcome
 from chaosproxy.core.effect import Told as Seen
-from chaosproxy.core.ending import drop_after, end, hidden, local
+from chaosproxy.core.ending import end, hidden, local
 from chaosproxy.core.engine import Chosen
 from chaosproxy.core.line import Line, errors_in
 from chaosproxy.core.reply import elements
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Slot, Work
+from chaosproxy.core.syntax import ProtocolError
 
 Replies = Sequence[bytes] | None
 
@@ -113,12 +114,12 @@ class _Swallowing:
                 self._make_up(then, "the side connection failed")
                 return
             queued, result = replies[index], replies[-1]
-            if (
-                queued[:1] == b"-"
-            ):  # refused before it was queued: what it would have been told anyway
+            reply = _element(result, index - 1)
+            if queued[:1] == b"-":
+                # Refused before it was queued: what it would have been told anyway.
                 self._reply(queued, plan.how, then)
-            elif result[:1] == b"*" and result[1:2] != b"-":
-                self._reply(plan.restore(elements(result)[1][index - 1]), plan.how, then)
+            elif reply is not None:
+                self._reply(plan.restore(reply), plan.how, then)
             else:
                 self._make_up(then, errors_in(replies))
 
@@ -141,14 +142,19 @@ class _Swallowing:
         on_done: Callable[[Replies, float], None],
     ) -> None:
         """Send requests of our own: on the client's connection, or aside if an EXEC there would end its WATCH."""
+
+        def answered(replies: Replies, then: float) -> None:
+            if self.line.head is self.work:  # not if it was let go in the meantime
+                on_done(replies, then)
+
         if not self.line.modes.watching:
-            self.line.send_hidden(requests, now, on_done, raws)
+            self.line.send_hidden(requests, now, answered, raws)
             return
         packed = [
             raw or encode_command(*(arg or b"" for arg in args))
             for args, raw in zip_longest(requests, raws)
         ]
-        self.line.ask_side(packed, self.line.db, on_done)
+        self.line.ask_side(packed, self.line.db, answered)
 
     def _reply(self, raw: bytes, how: str, now: float) -> None:
         self.work.waiting = 0
@@ -193,7 +199,7 @@ class _Swallowing:
         line.slots.append(slot)
         line.send(slot, plan.raw or encode_command(*(arg or b"" for arg in plan.args)))
         self._hide(plan.after, now)
-        drop_after(line, work, "ended")
+        line.forget(work, "ended")
         work.final = None
         line.head = None
 
@@ -201,3 +207,14 @@ class _Swallowing:
         for request in requests:
             packed = tuple(arg or b"" for arg in request)
             hidden(self.line, packed, now, Element(hidden=True))
+
+
+def _element(raw: bytes, index: int) -> bytes | None:
+    """One element of EXEC's array; None if it is none, or has no such element."""
+    if raw[:1] != b"*":
+        return None
+    try:
+        found = elements(raw)[1]
+    except ProtocolError:  # nested in ways that no server's are
+        return None
+    return found[index] if index < len(found) else None

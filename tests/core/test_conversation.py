@@ -1,0 +1,277 @@
+"""One client's conversation: bytes pass, replies stay in order, and it ends as its ends do."""
+
+import pytest
+
+from tests.conversation import Talk
+
+INVALIDATED = '>["invalidate" *["a"]]'
+
+
+def both(function):
+    """Run a test in RESP2 and RESP3."""
+    return pytest.mark.parametrize("protocol", [2, 3])(function)
+
+
+@both
+def test_nothing_in_force(protocol):
+    """Without a fault the bytes that leave are the bytes that came, in both directions."""
+    with Talk(protocol=protocol) as talk:
+        talk.client("SET a b", b"GET  a\r\n", "GET c")
+        talk.expect_upstream("SET a b", b"GET  a\r\n", "GET c")
+        talk.upstream("+OK", '"b"')
+        talk.expect_client("+OK", '"b"')
+        talk.upstream("$-1")
+        talk.expect_client("$-1")
+
+
+def test_unfinished_requests_and_replies_pass():
+    """Without a fault nothing waits for the end of a request or a reply."""
+    with Talk() as talk:
+        talk.client(b"*2\r\n$3\r\nGET\r\n$1")
+        talk.expect_upstream(b"*2\r\n$3\r\nGET\r\n$1")
+        talk.client(b"\r\na\r\n")
+        talk.expect_upstream(b"\r\na\r\n")
+        talk.upstream(b"$5\r\nhel")
+        talk.expect_client(b"$5\r\nhel")
+        talk.upstream(b"lo\r\n")
+        talk.expect_client(b"lo\r\n")
+
+
+# -- commands that get no reply
+
+
+def test_no_reply_is_waited_for_after_skip():
+    """A command that waits to know what it means goes on when nothing more can change that."""
+    rule = "- {fault: latency, match: {commands: GET}, at: before_forward, delay: 300ms}"
+    with Talk(rule) as talk:
+        talk.client("CLIENT REPLY SKIP", "GET a")
+        talk.expect_upstream("CLIENT REPLY SKIP")
+        talk.wait(0.3)
+        talk.expect_upstream("GET a")
+        talk.expect_fired("latency", applied="unknown", told="nothing")
+
+
+def test_nothing_is_kept_while_replies_are_off():
+    """A client that wants no replies can send any number of commands."""
+    with Talk() as talk:
+        talk.client("CLIENT REPLY OFF")
+        talk.client("SET a b", "SET a c")
+        talk.client("SET a d")
+        talk.expect_upstream("CLIENT REPLY OFF", "SET a b", "SET a c", "SET a d")
+        assert talk.conversation.describe()["waiting_replies"] == 0
+
+
+# -- the upstream goes
+
+
+def test_a_local_reply_never_takes_the_place_of_one_that_is_lost():
+    """When the upstream goes before a reply, nothing that stands behind it reaches the client."""
+    rule = "- {fault: reply, match: {commands: GET}, at: before_forward, error: LOADING}"
+    with Talk(rule) as talk:
+        talk.client("BLPOP q 0", "GET a")
+        talk.expect_upstream("BLPOP q 0")
+        talk.upstream_gone()
+        talk.expect_closed("close")
+
+
+def test_a_hidden_reply_is_never_seen_in_part():
+    """When the upstream goes in the middle of a reply to the proxy, the client gets nothing of it."""
+    with Talk("- {fault: drop_write, match: {commands: SET}, tell: ok}") as talk:
+        talk.client("SET a b")
+        talk.expect_upstream("SELECT 15", "DBSIZE", "SELECT 0")
+        talk.upstream(b"+O")
+        talk.upstream_gone()
+        talk.expect_closed("close")
+        assert talk.skipped("drop_write") == ["upstream_gone"]
+
+
+def test_an_unfinished_reply_is_given():
+    """When the upstream goes in the middle of a reply, the client gets what came, and the end."""
+    with Talk() as talk:
+        talk.client("GET a", "GET b")
+        talk.expect_upstream("GET a", "GET b")
+        talk.upstream(b"$5\r\nhel")
+        talk.upstream_eof()
+        talk.expect_client(b"$5\r\nhel")
+        talk.expect_closed("close")
+
+
+# -- what is not RESP
+
+
+def test_the_upstream_stops_making_sense_while_a_write_is_swallowed():
+    """Both sides pass as they come; what the proxy held goes out as it came."""
+    with Talk("- {fault: drop_write, match: {commands: SET}, tell: ok}") as talk:
+        talk.client("SET a b", "GET x")
+        talk.expect_upstream("SELECT 15", "DBSIZE", "SELECT 0")
+        talk.upstream(b"garbage\r\n")
+        assert talk.expect_raw("upstream")
+        talk.expect_client(b"garbage\r\n")
+        talk.expect_upstream("SET a b", "GET x")
+        talk.client("SET a b")
+        talk.expect_upstream("SET a b")
+        assert talk.skipped("drop_write") == ["raw"]
+
+
+def test_replication_is_handed_over():
+    """SYNC is answered with what is no RESP: from there on bytes pass, and nothing is wrong."""
+    with Talk() as talk:
+        talk.client("GET a")
+        talk.expect_upstream("GET a")
+        talk.client("SYNC")
+        talk.expect_upstream()
+        talk.upstream("$-1")
+        talk.expect_client("$-1")
+        talk.expect_upstream("SYNC")
+        talk.upstream(b"\n\n$18446744073709551615\r\nREDIS00")
+        talk.expect_client(b"\n\n$18446744073709551615\r\nREDIS00")
+        talk.client(b"REPLCONF ACK 1\r\n")
+        talk.expect_upstream(b"REPLCONF ACK 1\r\n")
+        assert talk.conversation.raw
+
+
+# -- another profile comes into force
+
+
+def test_a_silent_connection_heals_at_a_switch():
+    """What was held on a silent connection goes on when its profile ends, all of it and in order."""
+    rule = "- {fault: blackhole, match: {commands: GET}, at: after_apply, what: connection}"
+    with Talk(rule) as talk:
+        talk.client("GET a", "GET b")
+        talk.expect_upstream("GET a", "GET b")
+        talk.upstream(":1", ":2")
+        talk.client("GET c")
+        talk.expect_silence()
+        talk.switch()
+        talk.expect_upstream("GET c")
+        talk.expect_client(":1", ":2")
+        talk.upstream(":3")
+        talk.expect_client(":3")
+        talk.expect_fired("blackhole", match=1)
+        assert talk.skipped("blackhole") == ["switched"]
+
+
+def test_a_lost_write_stays_lost():
+    """What an event says was never applied is not applied later: its connection ends at a switch."""
+    with Talk("- {fault: drop_write, match: {commands: SET}, tell: nothing}") as talk:
+        talk.client("SET a b", "GET c")
+        talk.expect_silence()
+        talk.expect_fired("drop_write", applied="no", told="nothing", outcome="fail")
+        talk.switch()
+        talk.expect_upstream()
+        talk.expect_closed("reset")
+
+
+def test_a_lost_reply_comes_late_at_a_switch():
+    """No reply takes the place of one that was held back for good."""
+    rule = "- {fault: blackhole, match: {commands: GET}, at: after_apply, what: reply}"
+    with Talk(rule) as talk:
+        talk.client("GET a", "PING")
+        talk.expect_upstream("GET a", "PING")
+        talk.upstream(":1", "+PONG")
+        talk.expect_silence()
+        talk.switch()
+        talk.expect_client(":1", "+PONG")
+
+
+# -- pushes
+
+
+def test_a_push_waits_for_nobody():
+    """A push behind a delayed reply comes right after it, though the next reply is looked at as a whole."""
+    rules = """
+- {fault: latency, match: {commands: GET}, at: after_apply, delay: 1s}
+- {fault: disconnect, match: {commands: BLPOP}, at: after_reply}
+"""
+    with Talk(rules, protocol=3) as talk:
+        talk.client("GET a", "BLPOP q 0")
+        talk.expect_upstream("GET a", "BLPOP q 0")
+        talk.upstream(":1", INVALIDATED)
+        talk.expect_client()
+        talk.wait(1)
+        talk.expect_client(":1", INVALIDATED)
+        talk.upstream(INVALIDATED)
+        talk.expect_client(INVALIDATED)
+
+
+def test_pushes_inside_an_array_stay_where_they_are():
+    """A transaction that changes the connection is looked at as a whole, and not a byte moves."""
+    array = b"*2\r\n+OK\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\na\r\n+OK\r\n"
+    with Talk(protocol=3) as talk:
+        talk.client("MULTI", "SELECT 1", "SET a b", "EXEC")
+        talk.expect_upstream("MULTI", "SELECT 1", "SET a b", "EXEC")
+        talk.upstream("+OK", "+QUEUED", "+QUEUED", array)
+        talk.expect_client("+OK", "+QUEUED", "+QUEUED", array)
+        assert talk.conversation.describe()["db"] == 1
+
+
+def test_more_elements_than_the_header_says():
+    """SUBSCRIBE a b between MULTI and EXEC: every frame is the transaction's, the next reply the next command's."""
+    sent = ("MULTI", "PING", "SUBSCRIBE a b", "EXEC", "GET a")
+    array = ('*[+PONG >["subscribe" "a" :1]]', '>["subscribe" "b" :2]')
+    rule = "- {fault: reply, match: {commands: GET}, at: after_apply, value: 5}"
+    with Talk(rule, protocol=3) as talk:
+        talk.client(*sent)
+        talk.expect_upstream(*sent[:-1])
+        talk.upstream("+OK", "+QUEUED", "+QUEUED", *array)
+        talk.expect_client("+OK", "+QUEUED", "+QUEUED", *array)
+        talk.expect_upstream("GET a")
+        talk.upstream("$-1")
+        talk.expect_client(":5")
+
+
+@both
+def test_a_confirmation_of_nothing(protocol):
+    """A frame that begins as a confirmation and is none passes, and harms nobody."""
+    kind = ">" if protocol == 3 else "*"
+    with Talk(protocol=protocol) as talk:
+        talk.client("SUBSCRIBE a")
+        talk.expect_upstream("SUBSCRIBE a")
+        talk.upstream(f'{kind}["subscribe"]')
+        talk.expect_client(f'{kind}["subscribe"]')
+        talk.upstream(f'{kind}["subscribe" "a" :1]')
+        talk.expect_client(f'{kind}["subscribe" "a" :1]')
+
+
+# -- transactions
+
+
+def test_nothing_of_ours_goes_into_a_transaction_that_is_open():
+    """A second MULTI, which servers refuse, is not preceded by the proof of the scratch database."""
+    with Talk("- {fault: drop_write, match: {commands: SET}, tell: ok}") as talk:
+        talk.client("MULTI")
+        talk.expect_upstream("SELECT 15", "DBSIZE", "SELECT 0")
+        talk.upstream("+OK", ":0", "+OK")
+        talk.expect_upstream("MULTI")
+        talk.upstream("+OK")
+        talk.expect_client("+OK")
+        talk.client("MULTI")
+        talk.expect_upstream("MULTI")
+
+
+def test_hidden_commands_are_carried_out_before_a_cut():
+    """A cut waits until the server has done what was to run before it."""
+    rules = """
+- {fault: run, match: {commands: SET}, at: before_forward, commands: [[INCR, n]]}
+- {fault: disconnect, match: {commands: SET}, at: before_forward}
+"""
+    with Talk(rules) as talk:
+        talk.client("SET a b")
+        talk.expect_upstream("INCR n")
+        talk.expect_nothing_fired()
+        talk.upstream(":1")
+        talk.expect_closed("reset")
+        talk.expect_fired("run", applied="no", told="reset")
+        talk.expect_fired("disconnect", applied="no", told="reset")
+
+
+def test_a_run_is_written_down_though_nobody_waits_for_it():
+    """What the side connection was asked is told, also when the client goes before the answer."""
+    rule = "- {fault: run, match: {commands: SET}, at: after_apply, commands: [[INCR, n]]}"
+    with Talk(rule) as talk:
+        talk.client("SET a b")
+        talk.expect_upstream("SET a b")
+        talk.upstream("+OK")
+        talk.expect_side("INCR n", db=0, where="upstream")
+        talk.client_gone()
+        talk.expect_fired("run", applied="yes")
