@@ -11,6 +11,7 @@ from chaosproxy.core import modes, swallow
 from chaosproxy.core.barrier import Barrier, Ticket
 from chaosproxy.core.command import Command
 from chaosproxy.core.decision import (
+    Admit,
     Answer,
     Cut,
     Decision,
@@ -59,7 +60,7 @@ def fold(line: Line, work: Work, chosen: list[Chosen], now: float) -> None:
 def _note(line: Line, work: Work, chosen: Chosen, decision: Decision | None) -> float:
     """Keep one decision for when its time comes; give the delay it adds."""
     match decision:
-        case None | Pieces():
+        case None | Pieces() | Admit():
             line.skip(chosen, "not_applicable")
         case Delay(seconds):
             work.told.append(Told(chosen, delay=seconds))

@@ -144,5 +144,14 @@ class Past:
     image: bytes | None
 
 
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """What a new connection meets after `delay` seconds: accept, refuse, reset, accept_silent, or error (`raw`). Final."""
+
+    what: str
+    delay: float = 0.0
+    raw: bytes = b""
+
+
 Final = Answer | Swallow | Cut | Silence | Past
-Decision = Delay | Final | Run | Evict | Rewrite | Repeat | Hold | Pieces | Pace
+Decision = Delay | Final | Run | Evict | Rewrite | Repeat | Hold | Pieces | Pace | Admit

@@ -28,16 +28,19 @@ class LiveRule:
     """A rule in force: its compiled match, its counts."""
 
     __slots__ = (
-        "arms", "counter", "fired", "first_fired", "generation", "match", "matched", "rule", "skipped", "state",
+        "armed_at", "arms", "counter", "fired", "first_fired", "generation", "match", "matched", "rule", "skipped", "state",
     )  # fmt: skip
 
-    def __init__(self, rule: Rule, match: CompiledMatch, counter: Counter, generation: int) -> None:
+    def __init__(
+        self, rule: Rule, match: CompiledMatch, counter: Counter, generation: int, armed_at: float
+    ) -> None:
         self.rule = rule
         self.generation = generation
         self.arms: list[LiveRule] = []
         self.match = match
         self.counter = counter
         self.first_fired: float | None = None
+        self.armed_at = armed_at
         #: What the fault keeps between exchanges (`Fault.new_state`).
         self.state = rule.fault.new_state()
         self.matched = 0
@@ -65,7 +68,9 @@ class LiveRule:
         if self.first_fired is None:
             self.first_fired = now
         for other in self.arms:
-            other.counter.armed = True
+            if not other.counter.armed:
+                other.counter.armed = True
+                other.armed_at = now
 
     def skip(self, reason: str, effects: list[Effect]) -> None:
         """A match is left alone: count why."""
@@ -132,7 +137,7 @@ class Engine:
     def _live(self, rule: Rule, first: int) -> LiveRule:
         match = CompiledMatch(rule.match, self.seed, rule.name, self._fired_at, first)
         counter = Counter(rule.when, self.seed, rule.name, self.since, self.recording)
-        return LiveRule(rule, match, counter, self.generation)
+        return LiveRule(rule, match, counter, self.generation, self.since)
 
     def _fired_at(self, name: str) -> float | None:
         live = self.by_name.get(name)
@@ -205,6 +210,22 @@ class Engine:
             if holds:
                 chosen += self._take(live, frame, key, now, effects)
         return chosen
+
+    def select_connection(
+        self, exchange: Exchange, now: float, effects: list[Effect]
+    ) -> list[Chosen]:
+        """The rules chosen for a new connection, in profile order."""
+        chosen: list[Chosen] = []
+        for live in self.connection_rules:
+            if live.match.client_holds(exchange):
+                chosen += self.take_rule(live, exchange, now, effects)
+        return chosen
+
+    def take_rule(
+        self, live: LiveRule, exchange: Exchange, now: float, effects: list[Effect]
+    ) -> list[Chosen]:
+        """Count one match of a rule whose match holds; the rule, if it is its turn."""
+        return self._take(live, exchange, None, now, effects)
 
     def _look_back(self, exchange: Exchange) -> None:
         """Tell the exchange what came before it on its keys, and remember it for the next one."""

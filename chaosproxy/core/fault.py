@@ -28,7 +28,8 @@ class Context:
     `reply` is the whole raw reply from `after_apply` on, None before. `protocol` is 2 or 3. `match` is the match
     number, counted from 1 over the rule's `per`. `random` is the stream keyed by (seed, fault name, `per` value, match number): its
     first draw is the `chance` roll, which was taken already. `key` is the key that matched. `queued`: it is between MULTI
-    and EXEC. `now` is the proxy's clock, `clock` seconds since 1970. `state` is what the fault's `new_state` made.
+    and EXEC. `now` is the proxy's clock, `clock` seconds since 1970. `state` is what the fault's `new_state` made. `armed_at` is when the
+    rule came into force or was armed, `fired` how often it has acted; `open_connections` is set for a new connection.
     """
 
     fault: str
@@ -46,6 +47,9 @@ class Context:
     now: float = 0.0
     clock: float = 0.0
     state: object = None
+    armed_at: float = 0.0
+    fired: int = 0
+    open_connections: int = 0
 
     @cached_property
     def random(self) -> Random:

@@ -95,6 +95,8 @@ class Line:
             now=self.now,
             clock=self.now + self.world.epoch,
             state=live.state,
+            armed_at=live.armed_at,
+            fired=live.fired,
         )
         decision = live.fault.decide(context)
         if isinstance(decision, Delay) and chosen.turn.delay is not None:

@@ -146,7 +146,7 @@ class RequestFramer:
         if self.started:
             self._cut = True
             self._let_go()
-        if self._lost or self._need > KEEP + 2:
+        if self._need > KEEP + 2:
             # This is how a value of 512 MB goes by: nothing of it stays.
             self._lost = True
             self._size += len(tail)

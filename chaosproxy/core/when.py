@@ -104,6 +104,10 @@ class Counter:
         stream = f"{self._prefix}{per}/{found.match}"
         return Turn(found.match, stream, found.draw, per, ordinal, found.delay)
 
+    def awake(self, now: float) -> bool:
+        """Whether matches count now."""
+        return not self._sleeps(now)
+
     def _sleeps(self, now: float) -> str:
         """Why matches do not even count now."""
         when = self._when

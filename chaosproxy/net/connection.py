@@ -5,11 +5,13 @@ and carries out its effects.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Literal, assert_never
 
 from chaosproxy.core.conversation import Conversation
+from chaosproxy.core.decision import Admit
 from chaosproxy.core.effect import (
     AskSide,
     AwaitFlush,
@@ -46,13 +48,18 @@ class Link:
 
     __slots__ = (
         "_alarm", "_client_full", "_client_held", "_dialling", "_draining", "_early", "_effects", "_eof",
-        "_farewell", "_finish", "_flush", "_proxy", "_to_client", "_to_upstream", "_upstream", "_upstream_full",
+        "_farewell", "_finish", "_flush", "_let_in", "_proxy", "_to_client", "_to_upstream", "_upstream", "_upstream_full",
         "_upstream_held", "client", "conversation", "ended", "number",
         "relaying",
     )  # fmt: skip
 
     def __init__(
-        self, proxy: "Proxy", number: int, conversation: Conversation, client: asyncio.Transport
+        self,
+        proxy: "Proxy",
+        number: int,
+        conversation: Conversation,
+        client: asyncio.Transport,
+        admitted: Sequence[Admit] = (),
     ) -> None:
         self._proxy = proxy
         self.number = number
@@ -73,10 +80,36 @@ class Link:
         # `full`: that side's write buffer is over its mark. `held`: that side is not being read.
         self._client_full = self._upstream_full = False
         self._client_held = self._upstream_held = self._draining = False
+        self._let_in = asyncio.Event()
         loop = asyncio.get_running_loop()
-        self._dialling: asyncio.Task[None] | None = loop.create_task(self._dial())
+        self._dialling: asyncio.Task[None] | None = loop.create_task(self._dial(admitted))
 
-    async def _dial(self) -> None:
+    def let_in(self) -> None:
+        """Another profile is in force: what a new connection met under the old one is over."""
+        self._let_in.set()
+
+    async def _admit(self, admitted: Sequence[Admit]) -> bool:
+        """Let the client meet what was decided for it; whether it may go on."""
+        for admit in admitted:
+            if admit.delay:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._let_in.wait(), admit.delay)
+            if self._let_in.is_set() or admit.what == "accept":
+                continue
+            if admit.what == "accept_silent":
+                await self._let_in.wait()
+                continue
+            self._dialling = None
+            if admit.what == "error" and self.client is not None:
+                self._proxy.counts.to_client += len(admit.raw)
+                self.client.write(admit.raw)
+            self.end("close" if admit.what == "error" else "reset")
+            return False
+        return True
+
+    async def _dial(self, admitted: Sequence[Admit]) -> None:
+        if admitted and not await self._admit(admitted):
+            return
         try:
             self._upstream = await self._proxy.dial(self)
         except DialError:

@@ -141,7 +141,7 @@ class Farewell:
             transport.close()
             self._timer = self._loop.call_later(LINGER_MAX, transport.abort)
         else:
-            transport.write_eof()
+            _write_eof(transport)
             self._timer = self._loop.call_later(linger, self._expire)
 
     def heard_eof(self) -> None:
@@ -175,7 +175,7 @@ class Finish:
         self._transport = transport
         self._timer: asyncio.TimerHandle | None = None
         if transport.can_write_eof():
-            transport.write_eof()
+            _write_eof(transport)
         else:
             self._timer = self._loop.call_later(TLS_SILENCE, transport.close)
 
@@ -190,3 +190,11 @@ class Finish:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _write_eof(transport: asyncio.Transport) -> None:
+    try:
+        transport.write_eof()
+    except OSError:
+        # The peer has reset the connection, and nobody has read that yet.
+        transport.abort()

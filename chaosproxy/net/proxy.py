@@ -13,9 +13,10 @@ from functools import partial
 from time import monotonic
 from typing import Final
 
+from chaosproxy.core.admission import admit
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.conversation import Conversation
-from chaosproxy.core.effect import AskSide, CutOthers, Fired, ProtocolFault
+from chaosproxy.core.effect import AskSide, CutOthers, Effect, Fired, ProtocolFault
 from chaosproxy.core.engine import Engine
 from chaosproxy.core.rule import Profile
 from chaosproxy.core.world import World
@@ -24,6 +25,7 @@ from chaosproxy.journal import Journal
 from chaosproxy.net.address import Address, Upstream
 from chaosproxy.net.connection import Link, Record
 from chaosproxy.net.dial import DialError, Dialler
+from chaosproxy.net.door import Door
 from chaosproxy.net.ending import Farewell, was_reset
 from chaosproxy.net.listener import Listener
 from chaosproxy.net.side import Side
@@ -79,6 +81,9 @@ class Proxy:
         self.world = World(Engine(profile, table, seed, 1, monotonic()), table)
         self.world.max_buffer = plan.max_buffer
         self._declare(self.world.engine)
+        self._door = Door(
+            lambda: self.world.engine, self._listener.close, self._listen, self._write_down
+        )
 
     # Its life.
 
@@ -89,13 +94,18 @@ class Proxy:
                 found = await asyncio.shield(self._survey())
         except TimeoutError:
             found = Survey(False, self.world.server, self.world.table, "no answer in time")
-        self.address = await self._listener.start(
-            self._plan.listen, lambda: ClientSide(self), self._plan.listen_tls
-        )
+        await self._listen()
+        self._door.mind(monotonic())
         return found
+
+    async def _listen(self) -> None:
+        self.address = await self._listener.start(
+            self.address, lambda: ClientSide(self), self._plan.listen_tls
+        )
 
     async def stop(self, grace: float) -> None:
         """Accept no more, let replies on their way arrive, for so many seconds at most, and end all connections."""
+        self._door.stop()
         self._listener.close()
         for link in list(self.links.values()):
             link.drain()
@@ -121,11 +131,16 @@ class Proxy:
         """Put a profile in force on every connection, from the next command on. Gives its generation."""
         world = self.world
         generation = world.engine.generation + 1
-        world.switch(Engine(profile, world.table, seed, generation, monotonic()))
+        first = next(self._numbers)
+        self._numbers = itertools.count(first)
+        now = monotonic()
+        world.switch(Engine(profile, world.table, seed, generation, now, first_connection=first))
         self._declare(world.engine)
         for link in list(self.links.values()):
+            link.let_in()
             if not link.ended:
                 link.tell(link.conversation.switch)
+        self._door.mind(now)
         return generation
 
     def _declare(self, engine: Engine) -> None:
@@ -158,9 +173,19 @@ class Proxy:
             client.write(TOO_MANY)
             Farewell(client, eof=False)
             return None
-        number = next(self._numbers)
-        conversation = Conversation(self.world, number, _host_of(client, self.address), monotonic())
-        link = self.links[number] = Link(self, number, conversation, client)
+        number, now, host = next(self._numbers), monotonic(), _host_of(client, self.address)
+        admitted, effects = admit(
+            self.world.engine,
+            self.world.server,
+            number,
+            host,
+            now,
+            open_connections=len(self.links),
+        )
+        for effect in effects:
+            self._write_down(effect, now)
+        conversation = Conversation(self.world, number, host, now)
+        link = self.links[number] = Link(self, number, conversation, client, admitted)
         return link
 
     async def dial(self, link: Link) -> asyncio.Transport:
@@ -187,17 +212,25 @@ class Proxy:
 
     def record(self, link: Link, effect: Record, now: float) -> None:
         """Write down and count what a conversation says has happened."""
-        generation = self.world.engine.generation
-        if isinstance(effect, Fired):
-            self._journal.record(effect, now)
-            generation = effect.generation
-        profile, types = self._profiles.get(generation, ("", {}))
-        fault = "" if isinstance(effect, ProtocolFault) else effect.fault
-        self.counts.count(effect, profile, types.get(fault, ""), self.world.table.specs)
         if isinstance(effect, ProtocolFault):
             _log.info(
                 "connection %d goes on as raw bytes: %s: %s", link.number, effect.side, effect.text
             )
+        self._write_down(effect, now)
+
+    def _write_down(self, effect: Effect, now: float) -> None:
+        """Put an effect into the journal and the counts."""
+        generation = self.world.engine.generation
+        if isinstance(effect, Fired):
+            self._journal.record(effect, now)
+            generation = effect.generation
+        elif not isinstance(effect, Record):
+            return
+        profile, types = self._profiles.get(generation, ("", {}))
+        fault = "" if isinstance(effect, ProtocolFault) else effect.fault
+        self.counts.count(effect, profile, types.get(fault, ""), self.world.table.specs)
+        if isinstance(effect, Fired) and self.world.engine.connection_rules:
+            self._door.mind(now)
 
     def ask_side(self, link: Link, effect: AskSide) -> None:
         """Have it done on the side connection."""

@@ -1,0 +1,91 @@
+"""The door that nobody answers: while a rule refuses all new connections, the proxy does not listen at all.
+
+Takes the engine in force; closes the listener and opens it again, so that connecting itself fails meanwhile.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import Final
+
+from chaosproxy.core.admission import door_keeper, shut_door
+from chaosproxy.core.effect import Effect
+from chaosproxy.core.engine import Engine
+
+#: How long after a failed attempt to listen again the next one is made, in seconds.
+_AGAIN: Final = 0.05
+
+_log = logging.getLogger("chaosproxy.door")
+
+
+class Door:
+    """Whether the proxy listens. `close` and `listen` do it; `record` writes an effect down."""
+
+    def __init__(
+        self,
+        engine: Callable[[], Engine],
+        close: Callable[[], None],
+        listen: Callable[[], Awaitable[object]],
+        record: Callable[[Effect, float], None],
+    ) -> None:
+        self._engine = engine
+        self._close = close
+        self._listen = listen
+        self._record = record
+        self._timer: asyncio.TimerHandle | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._closed_for: Engine | None = None
+
+    def mind(self, now: float) -> None:
+        """Something has changed (a profile, a rule that fired, the time): see whether to listen."""
+        engine = self._engine()
+        if self._closed_for is not None and self._closed_for is not engine:
+            self._open()
+        if not engine.connection_rules or self._closed_for is not None:
+            return
+        live = door_keeper(engine, now)
+        if live is not None:
+            until, effects = shut_door(engine, live, now)
+            self._closed_for = engine
+            self._close()
+            for effect in effects:
+                self._record(effect, now)
+            self._at(until, self._open)
+            return
+        starts = [
+            engine.since + rule.rule.when.from_
+            for rule in engine.connection_rules
+            if rule.rule.when.from_ is not None and engine.since + rule.rule.when.from_ > now
+        ]
+        if starts:
+            self._at(min(starts), lambda: self.mind(monotonic()))
+
+    def stop(self) -> None:
+        """The proxy ends: listen no more."""
+        self._at(0, None)
+        if self._opening is not None:
+            self._opening.cancel()
+
+    def _at(self, due: float, what: Callable[[], None] | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if what is not None:
+            delay = max(0.0, due - monotonic())
+            self._timer = asyncio.get_running_loop().call_later(delay, what)
+
+    def _open(self) -> None:
+        self._closed_for = None
+        self._opening = asyncio.get_running_loop().create_task(self._listen_again())
+
+    async def _listen_again(self) -> None:
+        while True:
+            try:
+                await self._listen()
+            except OSError as error:
+                _log.warning("cannot listen again: %s", error)
+                await asyncio.sleep(_AGAIN)
+            else:
+                break
+        self.mind(monotonic())
