@@ -239,6 +239,17 @@ def test_finish_under_tls(tls_pair, monkeypatch):
     assert tls_pair.end() == (b"", "FIN")
 
 
+@pytest.mark.parametrize("end", [Finish, lambda transport: Farewell(transport, eof=False)])
+def test_the_end_of_one_that_was_reset(pair, end):
+    """Whoever was reset, unread, cannot be told of an end any more: the connection is over, and that is no error."""
+    pair.loop.call(pair.transport.pause_reading)
+    pair.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+    pair.client.close()
+    wait_for(lambda: pair.loop.call(lambda: was_reset(pair.transport)), "the reset")
+    pair.loop.call(lambda: end(pair.transport))
+    wait_for(lambda: pair.side.lost, "the end")
+
+
 def test_finish_cancelled(tls_pair, monkeypatch):
     """Whoever ends it otherwise is not disturbed."""
     monkeypatch.setattr("chaosproxy.net.ending.TLS_SILENCE", 0.05)

@@ -1,0 +1,110 @@
+"""Listening: the address that is told is the one that answers, and nobody else's is taken."""
+
+import asyncio
+import errno
+import socket
+import ssl
+
+import pytest
+
+from chaosproxy.net.address import Address
+from chaosproxy.net.listener import Listener
+
+
+class Greeter(asyncio.Protocol):
+    """Says hello to everybody."""
+
+    def connection_made(self, transport):
+        transport.write(b"hello")
+        transport.close()
+
+
+@pytest.fixture
+def listen(loop):
+    """Listen somewhere; gives the address, and stops in the end."""
+    started = []
+
+    def start(address, tls=None):
+        listener = Listener()
+        started.append(listener)
+        return loop.run(listener.start(address, Greeter, tls), 10)
+
+    start.close = lambda: [loop.call(listener.close) for listener in started]
+    yield start
+    start.close()
+
+
+def greeting(family, address):
+    with socket.socket(family) as client:
+        client.settimeout(10)
+        client.connect(address)
+        return client.recv(100)
+
+
+def test_port_of_the_kernels_choice(listen):
+    """Port 0 is a free one, and it is told which."""
+    address = listen(Address("127.0.0.1", 0))
+    assert address.port > 0
+    assert greeting(socket.AF_INET, ("127.0.0.1", address.port)) == b"hello"
+
+
+def test_name(listen):
+    """A name is listened on at one port, whatever it stands for."""
+    address = listen(Address("localhost", 0))
+    with socket.create_connection(("localhost", address.port), 10) as client:
+        assert client.recv(100) == b"hello"
+    assert str(address) == f"localhost:{address.port}"
+
+
+def test_port_taken(listen):
+    """A port that somebody listens on is an error that says so."""
+    taken = listen(Address("127.0.0.1", 0))
+    with pytest.raises(OSError, match="in use") as caught:
+        listen(taken)
+    assert caught.value.errno == errno.EADDRINUSE
+
+
+def test_unix(listen, tmp_path):
+    """A unix socket is there while it is listened on, and gone afterwards."""
+    path = tmp_path / "proxy.sock"
+    assert listen(Address(path=str(path))) == Address(path=str(path))
+    assert greeting(socket.AF_UNIX, str(path)) == b"hello"
+    listen.close()
+    assert not path.exists()
+
+
+def test_unix_left_behind(listen, tmp_path):
+    """A socket that a killed process left behind is in nobody's way."""
+    path = tmp_path / "proxy.sock"
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path))
+        dead.listen()
+    listen(Address(path=str(path)))
+    assert greeting(socket.AF_UNIX, str(path)) == b"hello"
+
+
+def test_unix_in_use(listen, tmp_path):
+    """A socket that somebody listens on is theirs, and so is a file that is no socket."""
+    path = tmp_path / "proxy.sock"
+    listen(Address(path=str(path)))
+    with pytest.raises(OSError, match="in use"):
+        listen(Address(path=str(path)))
+    assert greeting(socket.AF_UNIX, str(path)) == b"hello"
+    text = tmp_path / "text"
+    text.write_text("mine")
+    with pytest.raises(OSError, match=r"in use|exist"):
+        listen(Address(path=str(text)))
+    assert text.read_text() == "mine"
+
+
+def test_tls(listen, certificates):
+    """With TLS the clients get the certificate, and only they get in."""
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server.load_cert_chain(certificates.cert, certificates.key)
+    address = listen(Address("127.0.0.1", 0), server)
+    context = ssl.create_default_context(cafile=certificates.ca)
+    with (
+        socket.create_connection(("127.0.0.1", address.port), 10) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as client,
+    ):
+        assert client.recv(100) == b"hello"
