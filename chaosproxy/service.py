@@ -12,6 +12,7 @@ from typing import Final
 
 from chaosproxy import __version__
 from chaosproxy.control.server import ControlServer
+from chaosproxy.core.replay import Recording
 from chaosproxy.core.rule import Profile
 from chaosproxy.journal import Journal
 from chaosproxy.metrics import Gauges, Metrics
@@ -39,6 +40,7 @@ class Settings:
     control_token: str | None = None
     events: str | None = None
     redact_keys: bool = False
+    recording: Recording | None = None
 
 
 class ServiceError(Exception):
@@ -55,7 +57,8 @@ class Service:
         self.journal = Journal(monotonic(), redact=settings.redact_keys)
         self._settings = settings
         plan = self._plan()
-        self._proxy = Proxy(plan, settings.profile, settings.seed, self.journal)
+        self.recording = settings.recording
+        self._proxy = Proxy(plan, settings.profile, settings.seed, self.journal, settings.recording)
         self._metrics = Metrics(self._proxy.counts, self._proxy.world.tallies, self._gauges)
         self._last_gauges = self._read_gauges()
         self._control: ControlServer | None = None

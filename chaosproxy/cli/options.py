@@ -103,6 +103,13 @@ _OPTIONS = (
         help="Write each fault that fired as a JSON line, as it happens, over what the file held; `-` is stdout.",
     ),
     _option(
+        "--replay",
+        metavar="FILE",
+        type=_FILE,
+        help="Fire exactly what an events file says fired, with the delays it says; with its seed and, unless --profile is "
+        "given, its profile. What comes differently is told, and the exit status is 1 then.",
+    ),
+    _option(
         "--ready-file",
         metavar="FILE",
         type=_FILE,

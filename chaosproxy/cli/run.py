@@ -50,6 +50,11 @@ def command(options: RunOptions) -> None:
         # The second one does not wait for replies.
         signals.restore()
     _log.info("stopped")
+    if service.recording is not None:
+        difference = service.recording.verdict()
+        if difference is not None:
+            raise click.ClickException(f"the replay {difference}")
+        _log.info("the replay was the recording, event by event")
 
 
 class _Signals:

@@ -22,6 +22,7 @@ from chaosproxy.net.address import Address, parse_address, parse_upstream
 from chaosproxy.net.proxy import Plan
 from chaosproxy.net.tls import server_context, upstream_context
 from chaosproxy.profile import ProfileError, find, load
+from chaosproxy.recording import RecordedRun, RecordingError, read_recording
 from chaosproxy.service import Settings
 
 T = TypeVar("T")
@@ -42,6 +43,7 @@ class RunOptions:
     control_token: str | None
     control_open: bool
     events: str | None
+    replay: Path | None
     ready_file: Path | None
     tls_cert: Path | None
     tls_key: Path | None
@@ -58,9 +60,12 @@ class RunOptions:
 
     # What they mean together.
 
-    def load_profile(self, table: CommandTable | None = None) -> Profile:
+    def load_profile(
+        self, table: CommandTable | None = None, *, recorded: RecordedRun | None = None
+    ) -> Profile:
         """Read the profiles as one, checked against the commands that servers know. Raises ProfileError."""
-        sources = [find(name) for name in self.profile or (DEFAULT_PROFILE,)]
+        default = recorded.profile.split("+") if recorded is not None else [DEFAULT_PROFILE]
+        sources = [find(name) for name in self.profile or default]
         return load(sources, table=table or CommandTable.bundled(), overrides=self.set_)
 
     def strangers(self, table: CommandTable) -> list[str]:
@@ -76,10 +81,16 @@ class RunOptions:
 
         Raises click.UsageError and click.ClickException; ends with status 2 for a bad profile.
         """
+        recorded = self._recorded()
         try:
-            profile = self.load_profile()
+            profile = self.load_profile(recorded=recorded)
         except ProfileError as error:
             leave(error)
+        if recorded is not None and recorded.profile_sha256 != profile.sha256:
+            raise click.UsageError(
+                f"--replay {self.replay}: it was recorded with profile {recorded.profile} as it was then (sha256 "
+                f"{recorded.profile_sha256[:12]}…), not with this one ({profile.name}, {profile.sha256[:12]}…)"
+            )
         listen = _read(parse_address, self.listen, "--listen")
         listen_tls = self._listen_tls()
         control = self._control()
@@ -101,12 +112,27 @@ class RunOptions:
                 max_buffer=self.max_buffer,
             ),
             profile=profile,
-            seed=self.choose_seed(profile),
+            seed=recorded.seed if recorded is not None else self.choose_seed(profile),
+            recording=recorded.recording if recorded is not None else None,
             control=control,
             control_token=self.control_token,
             events=self.events,
             redact_keys=self.redact_keys,
         )
+
+    def _recorded(self) -> RecordedRun | None:
+        """What is to be replayed. Its seed is part of it."""
+        if self.replay is None:
+            return None
+        try:
+            recorded = read_recording(self.replay)
+        except RecordingError as error:
+            raise click.UsageError(f"--replay {error}") from None
+        if self.seed not in (None, recorded.seed):
+            raise click.UsageError(
+                f"--seed {self.seed}: the recording was made with seed {recorded.seed}, and a replay needs that one"
+            )
+        return recorded
 
     def choose_seed(self, profile: Profile) -> int:
         """Give the seed: what was asked for, else the profile's, else one that is drawn."""

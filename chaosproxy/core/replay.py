@@ -32,6 +32,9 @@ class Divergence:
     recorded: str
     now: str
 
+    def __str__(self) -> str:
+        return f"diverges: recorded was {self.recorded}; what came: {self.now}"
+
 
 @dataclass(slots=True)
 class Recording:

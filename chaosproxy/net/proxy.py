@@ -18,6 +18,7 @@ from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.conversation import Conversation
 from chaosproxy.core.effect import AskSide, CutOthers, Effect, Fired, ProtocolFault
 from chaosproxy.core.engine import Engine
+from chaosproxy.core.replay import Recording
 from chaosproxy.core.rule import Profile
 from chaosproxy.core.world import World
 from chaosproxy.counts import Counts
@@ -60,7 +61,14 @@ class Plan:
 class Proxy:
     """One listener and all that came through it. Everything is called in its loop."""
 
-    def __init__(self, plan: Plan, profile: Profile, seed: int, journal: Journal) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        profile: Profile,
+        seed: int,
+        journal: Journal,
+        recording: Recording | None = None,
+    ) -> None:
         self._plan = plan
         self._journal = journal
         self.counts = Counts()
@@ -74,11 +82,12 @@ class Proxy:
         self._watching = False
         self._surveying: asyncio.Task[Survey] | None = None
         self._survey_is_due = True
-        self._logged_down = False
+        self._logged_down = self._diverged = False
         # By generation: what a late event of an older one still has to be counted under.
         self._profiles: dict[int, tuple[str, dict[str, str]]] = {}
         table = CommandTable.bundled()
-        self.world = World(Engine(profile, table, seed, 1, monotonic()), table)
+        engine = Engine(profile, table, seed, 1, monotonic(), recording=recording)
+        self.world = World(engine, table)
         self.world.max_buffer = plan.max_buffer
         self._declare(self.world.engine)
         self._door = Door(
@@ -229,6 +238,10 @@ class Proxy:
         profile, types = self._profiles.get(generation, ("", {}))
         fault = "" if isinstance(effect, ProtocolFault) else effect.fault
         self.counts.count(effect, profile, types.get(fault, ""), self.world.table.specs)
+        recording = self.world.engine.recording
+        if recording is not None and recording.divergence is not None and not self._diverged:
+            self._diverged = True
+            _log.error("the replay %s", recording.divergence)
         if isinstance(effect, Fired) and self.world.engine.connection_rules:
             self._door.mind(now)
 
