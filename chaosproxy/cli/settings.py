@@ -147,6 +147,8 @@ class RunOptions:
             words += ["--profile", name]
         for override in self.set_:
             words += ["--set", override]
+        if self.replay is not None:
+            words += ["--replay", str(self.replay)]
         return shlex.join(words)
 
     def _control(self) -> Address | None:
