@@ -234,23 +234,26 @@ class _Performance:
                 if who in aims
             )
 
-        self.wait_for(reached, required=False)
+        if not self.wait_for(reached, required=False):
+            # It differs already: the rest need not be waited for.
+            self.expected = None
 
     def has(self, line: Line, count: int) -> bool:
         """Whether it got so many bytes, masked; masking takes long where there are millions."""
         return len(line.got) + _MASKS_SHORTEN >= count and len(self.masked(line)) >= count
 
-    def wait_for(self, done: "callable", *, required: bool = True) -> None:
+    def wait_for(self, done: "callable", *, required: bool = True) -> bool:
         deadline = time.monotonic() + PATIENCE
         while not done():
             waiting = [line.socket for line in self.lines.values() if line.end == "open"]
             left = deadline - time.monotonic()
             if left <= 0 or not waiting:
                 assert not required, f"nothing came in {PATIENCE} s: {self.lines}"
-                return
+                return False
             select.select(waiting, [], [], left)
             for line in self.lines.values():
                 line.drain()
+        return True
 
     def finish(self, line: Line) -> None:
         """Say that no more will come, and read on to the end: a server then ends what it has left to say."""

@@ -73,12 +73,18 @@ class Stage:
 def stage_of() -> Iterator[Callable[[str], Stage]]:
     """Give a function that gives the stage of a server: it and its proxies run as long as the module is tested."""
     stages: dict[str, Stage] = {}
+    begun: set[str] = set()
 
     def give(name: str) -> Stage:
         if name not in stages:
+            # It fails once, and not again for each script.
+            assert name not in begun, (
+                f"{name} could not be started with its proxies: see the first failure"
+            )
             reason = servers.available(name)
             if reason is not None:
                 pytest.skip(reason)
+            begun.add(name)
             # Timeouts are noticed at its heartbeat: a faster one makes shorter tests.
             server = servers.start(name, "--hz", "100")
             for _ in range(IDS_SPENT):
