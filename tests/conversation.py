@@ -247,6 +247,11 @@ class Talk:
         """Check that just these replies have reached the client."""
         self._expect("client", b"".join(map(reply, replies)))
 
+    def heard(self, side: str) -> bytes:
+        """Take all that has reached a side, whatever it is."""
+        raw, self._heard[side] = self._heard[side], b""
+        return raw
+
     def expect_silence(self) -> None:
         """Check that neither side has heard anything."""
         self._expect("upstream", b"")
@@ -375,7 +380,7 @@ class Talk:
             assert line.held == held, self._failed(f"{held} bytes are held, counted {line.held}")
 
     def _expect(self, side: str, wanted: bytes) -> None:
-        heard, self._heard[side] = self._heard[side], b""
+        heard = self.heard(side)
         if heard != wanted:
             lines = (
                 f"at the {side}",

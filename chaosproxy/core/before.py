@@ -75,9 +75,7 @@ def _note(line: Line, work: Work, chosen: Chosen, decision: Decision | None) -> 
             work.told.append(Told(chosen, detail=detail))
             line.touched(chosen, "ttl", 1)
         case Repeat():
-            if line.modes.asking or swallow.waits(
-                work.sent, queued=line.modes.transaction is not None
-            ):
+            if line.asking or swallow.waits(work.sent, queued=line.modes.transaction is not None):
                 line.skip(chosen, "not_applicable")
             else:
                 work.repeats.append((chosen, decision))
@@ -143,7 +141,7 @@ def run_before(line: Line, work: Work, now: float) -> None:
 
 def _goes_here(line: Line) -> bool:
     """Whether a request of our own can go on the client's connection."""
-    return line.modes.transaction is None and line.modes.answers and not line.modes.asking
+    return line.modes.transaction is None and line.modes.answers and not line.asking
 
 
 def _run(  # noqa: PLR0917 - one call's worth of what is at hand
@@ -245,6 +243,7 @@ def forward(line: Line, work: Work, now: float) -> None:
     line.send(slot, whole)
     for _, repeat in work.repeats:
         _repeat(line, work, repeat, now)
+    work.repeats.clear()
     line.head = None
 
 

@@ -24,9 +24,10 @@ def local(line: Line, work: Work, raw: bytes, now: float) -> None:
         slot = Slot(work.name, work.args, now, parts=[raw], full=True)
         line.held += len(raw)
         line.slots.append(slot)
-    elif not line.modes.skip:
-        return
-    if line.modes.skip or line.modes.asking:
+    if line.modes.skip:  # which is settled only when nothing is unanswered
+        line.out_upstream.append(encode_command(*PLACEHOLDER))
+        line.modes.settle(PLACEHOLDER[0], PLACEHOLDER, None)
+    elif line.asking:
         hidden(line, PLACEHOLDER, now)
 
 

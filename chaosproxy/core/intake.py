@@ -162,7 +162,7 @@ class Intake:
             if gate and not work.gated and line.modes.transaction is None:
                 work.gated = True
                 line.scratch_proven = False
-                if line.modes.answers and not line.modes.asking:
+                if line.modes.answers and not line.asking:
                     self._gate(now)
                     return False
             exchange = work.exchange
@@ -235,7 +235,7 @@ class Intake:
     def _drop_before(self, work: Work, reason: str) -> None:
         """What was still to happen before it is forwarded will not."""
         line = self.line
-        dropped = [chosen for chosen, _ in work.repeats]
+        dropped = []
         if work.stage in (Stage.SETTLE, Stage.DELAY):
             dropped += [chosen for chosen, _ in work.holds]
         if work.stage in (Stage.SETTLE, Stage.DELAY, Stage.HOLD):
@@ -250,7 +250,6 @@ class Intake:
         before.leave_barriers(line, work)
         for chosen in dropped:
             line.skip(chosen, reason)
-        work.repeats.clear()
         work.holds.clear()
         work.runs.clear()
         work.final = None

@@ -147,6 +147,11 @@ class Line:
         )
 
     @property
+    def asking(self) -> bool:
+        """Whether the next command is the one that ASKING was for."""
+        return self.modes.asking and not self.expect
+
+    @property
     def db(self) -> int:
         """The database the next command will be carried out in."""
         transaction = self.modes.transaction
@@ -296,9 +301,10 @@ class Line:
         chosen.live.skip(reason, self.effects)
 
     def forget(self, work: Work, reason: str) -> None:
-        """What was to happen to an exchange's reply will not."""
-        for each in work.after:
+        """What was to happen once an exchange is forwarded will not."""
+        for each in (*(chosen for chosen, _ in work.repeats), *work.after):
             self.skip(each, reason)
+        work.repeats.clear()
         work.after.clear()
         work.candidates.clear()
 

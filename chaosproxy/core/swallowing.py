@@ -56,7 +56,7 @@ class _Swallowing:
             local(line, self.work, b"", now)
             self._end("nothing", "no reply was asked for")
             return True
-        if line.modes.asking or not swallow.computable(command, scratch=usable):
+        if line.asking or not swallow.computable(command, scratch=usable):
             return self._make_up(now)
         if queued:
             proven = usable and line.scratch_proven
@@ -85,7 +85,7 @@ class _Swallowing:
             else:
                 self.work.renews = True
 
-        if line.modes.transaction is None and line.modes.answers and not line.modes.asking:
+        if line.modes.transaction is None and line.modes.answers and not line.asking:
             line.send_hidden([(b"PTTL", key)], now, told)
         else:
             line.ask_side([encode_command(b"PTTL", key)], line.db, told)

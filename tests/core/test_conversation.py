@@ -275,3 +275,36 @@ def test_a_run_is_written_down_though_nobody_waits_for_it():
         talk.expect_side("INCR n", db=0, where="upstream")
         talk.client_gone()
         talk.expect_fired("run", applied="yes")
+
+
+def test_each_skip_is_for_one_command():
+    """CLIENT REPLY SKIP is used up by the command behind it, also if the proxy answers that one itself."""
+    rule = "- {fault: reply, match: {commands: SET}, at: before_forward, error: OOM}"
+    with Talk(rule) as talk:
+        talk.client("CLIENT REPLY SKIP", "SET a 1", "SET a 2")
+        talk.expect_upstream("CLIENT REPLY SKIP", "PING")
+        talk.expect_client("-OOM command not allowed when used memory > 'maxmemory'.")
+
+
+def test_asking_is_for_one_command():
+    """ASKING is used up by the command behind it, also if the proxy answers that one itself."""
+    rule = "- {fault: reply, match: {commands: SET}, at: before_forward, error: OOM}"
+    with Talk(rule) as talk:
+        talk.handshake("ASKING", "+OK")
+        talk.client("SET a 1", "SET a 2")
+        talk.expect_upstream("PING")
+        talk.expect_client(*["-OOM command not allowed when used memory > 'maxmemory'."] * 2)
+        talk.upstream("+PONG")
+
+
+def test_what_is_answered_is_not_repeated():
+    """A write that ends before it is forwarded is not applied twice either, and the rule says why."""
+    rules = """
+- {fault: duplicate, match: {commands: SET}}
+- {fault: drop_write, match: {commands: SET}, tell: error}
+"""
+    with Talk(rules) as talk:
+        talk.client("SET a 1")
+        talk.expect_upstream()
+        talk.expect_client("-ERR the write was dropped by the fault drop_write")
+        assert talk.skipped("duplicate") == ["ended"]

@@ -1,0 +1,307 @@
+"""Whatever the two sides send and the rules decide: what holds of every conversation.
+
+Takes random commands, pieces, profiles and events; a small server of the test's own answers. Every command carries its number
+in its key, and so does its reply: so it can be seen whose reply a reply is.
+"""
+
+import re
+from dataclasses import dataclass, field
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chaosproxy.core.effect import AwaitFlush
+from chaosproxy.core.reply import ReplyFramer, elements
+from chaosproxy.core.resp import RequestFramer
+from tests.conversation import Talk, command, reply
+
+# -- no faults
+
+
+def pieces(raw: bytes, sizes: list[int]) -> list[bytes]:
+    """Cut bytes into pieces of these sizes, again and again."""
+    out = []
+    at = index = 0
+    while at < len(raw):
+        size = sizes[index % len(sizes)]
+        out.append(raw[at : at + size])
+        at, index = at + size, index + 1
+    return out
+
+
+SIZES = st.lists(st.integers(1, 40), min_size=1, max_size=5)
+GARBAGE = st.lists(
+    st.sampled_from(
+        [
+            b"*", b"$", b"+", b"-", b":", b">", b"%", b"|", b"_", b"~", b"\r\n", b"\n", b"1", b"2", b"-1", b"3", b"9",
+            b"subscribe", b"message", b"EXEC", b"MULTI", b"SET", b"GET a\r\n", b"*1\r\n", b"$4\r\n", b"\0", b'"', b"'",
+            b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n", b"*1\r\n$5\r\nMULTI\r\n", b"*1\r\n$4\r\nEXEC\r\n", b"+OK\r\n", b"+QUEUED\r\n",
+            b"*2\r\n$9\r\nsubscribe\r\n$1\r\na\r\n", b">1\r\n$9\r\nsubscribe\r\n", b"*3\r\n$9\r\nSUBSCRIBE\r\n$1\r\na\r\n$1\r\nb\r\n",
+            b"*3\r\n$6\r\nCLIENT\r\n$5\r\nREPLY\r\n$3\r\nOFF\r\n", b"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n", b"%0\r\n", b"*0\r\n",
+            b"|1\r\n+a\r\n+b\r\n", b"*2\r\n+OK\r\n:x\r\n", b"-ERR x\r\n", b"*1\r\n$4\r\nSYNC\r\n", b"*1\r\n$5\r\nRESET\r\n",
+            b"$-1\r\n", b"*-1\r\n", b"*1\r\n$11\r\nUNSUBSCRIBE\r\n", b"*1\r\n$7\r\nMONITOR\r\n", b'+1.000000 [0 x] "a"\r\n',
+        ]
+    )
+    | st.binary(max_size=6),
+    max_size=25,
+).map(b"".join)  # fmt: skip
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_garbage_passes(data):
+    """Without a fault any bytes whatever pass in both directions, unchanged, and nothing raises.
+
+    What is not given yet is the unfinished end of it, and comes when the side that sent it ends.
+    """
+    talk = Talk()
+    sent = {"client": b"", "upstream": b""}
+    heard = {"client": b"", "upstream": b""}
+    for _ in range(data.draw(st.integers(1, 6))):
+        side = data.draw(st.sampled_from(["client", "upstream"]))
+        for piece in pieces(data.draw(GARBAGE), data.draw(SIZES)):
+            (talk.client if side == "client" else talk.upstream)(piece)
+            sent[side] += piece
+            heard["upstream"] += talk.heard("upstream")
+            heard["client"] += talk.heard("client")
+            assert sent["client"].startswith(heard["upstream"])
+            assert sent["upstream"].startswith(heard["client"])
+    talk.upstream_eof()
+    heard["client"] += talk.heard("client")
+    assert heard["client"] == sent["upstream"]
+    assert heard["upstream"] == sent["client"]
+
+
+# -- a server
+
+
+@dataclass
+class Server:
+    """Answers commands in their order, as a server would; a key is `name:number`, and the number is its reply."""
+
+    db: int = 0
+    queue: list[bytes] | None = None
+    protocol: int = 2
+    replies: bool = True
+    skip: bool = False
+    out: list[bytes] = field(default_factory=list)
+    framer: RequestFramer = field(default_factory=RequestFramer)
+
+    def receive(self, raw: bytes) -> None:
+        self.framer.feed(raw)
+        while (frame := self.framer.next()) is not None:
+            args = [arg or b"" for arg in frame.args]
+            answer = self.answer(args[0].upper(), args)
+            quiet = self.skip or not self.replies
+            self.skip = args[-1].upper() == b"SKIP" and args[0].upper() == b"CLIENT"
+            if not (quiet or self.skip):
+                self.out.append(answer)
+
+    def answer(self, name: bytes, args: list[bytes]) -> bytes:
+        queue = self.queue
+        if queue is None or name in {b"MULTI", b"EXEC", b"DISCARD", b"WATCH"}:
+            return self.carry_out(name, args)
+        if name == b"CHAOSPROXY.REFUSED":
+            queue.append(b"-")
+            return reply("-ERR unknown command")
+        queue.append(self.carry_out(name, args))
+        return reply("+QUEUED")
+
+    def carry_out(self, name: bytes, args: list[bytes]) -> bytes:  # noqa: C901 - one case a command
+        match name:
+            case b"MULTI":
+                if self.queue is not None:
+                    return reply("-ERR MULTI calls can not be nested")
+                self.queue = []
+                return reply("+OK")
+            case b"EXEC" | b"DISCARD":
+                if self.queue is None:
+                    return reply("-ERR without MULTI")
+                queue, self.queue = self.queue, None
+                if name == b"DISCARD":
+                    return reply("+OK")
+                if b"-" in queue:
+                    return reply("-EXECABORT Transaction discarded because of previous errors.")
+                return b"*%d\r\n%s" % (len(queue), b"".join(queue))
+            case b"WATCH" if self.queue is not None:
+                return reply("-ERR WATCH inside MULTI is not allowed")
+            case b"SELECT" | b"WATCH" | b"UNWATCH" | b"CLIENT":
+                return reply("+OK")
+            case b"PING":
+                return reply("+PONG")
+            case b"DBSIZE":
+                return reply(":0")
+            case b"HELLO":
+                self.protocol = int(args[1])
+                return reply('%["proto" :3]' if self.protocol == 3 else '*["proto" :2]')
+            case b"COPY" | b"DEL" | b"UNLINK" | b"DUMP" | b"RESTORE" | b"PTTL":
+                return reply(":1")
+            case _:
+                return b"+%s\r\n" % args[1].split(b":")[1]
+
+
+# -- random rules
+
+COMMANDS = ["SET", "GET", "RPUSH", "EXEC", "MULTI", "BLPOP", "SELECT", "'@write'", "'@read'"]
+FAULTS = [
+    "fault: latency, at: before_forward, delay: 100ms",
+    "fault: latency, at: after_apply, delay: 100ms",
+    "fault: latency, at: after_apply, delay: {uniform: [0s, 1s]}",
+    "fault: disconnect, at: before_forward",
+    "fault: disconnect, at: after_apply, how: close",
+    "fault: disconnect, at: mid_reply, bytes: 2",
+    "fault: disconnect, at: after_reply",
+    "fault: blackhole, at: before_forward, what: request",
+    "fault: blackhole, at: after_apply, what: reply",
+    "fault: blackhole, at: before_forward, what: connection, for: 1s",
+    "fault: blackhole, at: after_apply, what: connection, for: 1s, direction: to_client",
+    "fault: blackhole, at: mid_reply, what: connection, for: 1s, bytes: 1",
+    "fault: blackhole, at: after_reply, what: connection, direction: to_upstream",
+    "fault: reply, at: before_forward, error: READONLY",
+    "fault: reply, at: before_forward, miss: true",
+    "fault: reply, at: after_apply, error: made up",
+    "fault: reply, at: after_apply, value: made",
+    "fault: drop_write, tell: ok",
+    "fault: drop_write, tell: error",
+    "fault: drop_write, tell: nothing",
+    "fault: drop_write, tell: disconnect",
+    "fault: run, at: before_forward, commands: [[DEL, x]]",
+    "fault: run, at: after_apply, commands: [[DEL, x]]",
+    "fault: run, at: after_reply, commands: [[DEL, x]]",
+    "fault: duplicate",
+    "fault: duplicate, times: 3, gap: 100ms",
+    "fault: slice, split: [1, -1], gap: 100ms",
+    "fault: slice, size: 2, gap: 0s",
+    "fault: bandwidth, rate: 100B/s",
+    "fault: bandwidth, rate: 100B/s, direction: to_client",
+    "fault: reorder, until: {command: SET, same: any}, max: 1s",
+    "fault: reorder, waiting: 2, max: 1s",
+]
+WHENS = ["", "when: {nth: 1}", "when: {chance: 50%}", "when: {limit: 2}", "when: {every: 2}"]
+
+
+def profile(random: Random) -> str:
+    """Some rules."""
+    rules = []
+    for _ in range(random.randint(1, 4)):
+        fault = random.choice(FAULTS)
+        writes = fault.startswith(("fault: drop_write", "fault: duplicate"))
+        about = random.choice(["SET", "RPUSH", "'@write'"] if writes else COMMANDS)
+        parts = (fault, f"match: {{commands: {about}}}", random.choice(WHENS))
+        rules.append(f"- {{{', '.join(part for part in parts if part)}}}")
+    return "\n".join(rules)
+
+
+KINDS = (
+    "SET k:{n} v", "GET k:{n}", "RPUSH k:{n} v", "BLPOP k:{n} 0", "MULTI", "MULTI", "EXEC", "EXEC", "DISCARD",
+    "WATCH k:{n}", "SELECT 1", "PING", "CLIENT REPLY SKIP", "GET k:{n}", "SET k:{n} v",
+)  # fmt: skip
+
+
+def commands(random: Random) -> list[bytes]:
+    """A client's commands; the n-th, from 1, carries its number."""
+    count = random.randint(1, 14)
+    return [command(random.choice(KINDS).format(n=number)) for number in range(1, count + 1)]
+
+
+EVENTS = (
+    *("client",) * 6, *("upstream",) * 6, *("wait",) * 3, "side", "flushed", "push", "rare",
+)  # fmt: skip
+RARE = ("switch", "calm", "client_eof", "client_gone", "upstream_eof", "no_side", "cut")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_replies_stay_in_order(random):
+    """Whatever rules decide: no reply reaches the client as that of another command, and every match is accounted for."""
+    converse(random)
+
+
+def converse(random: Random) -> None:  # noqa: C901 - one case an event
+    """One conversation, all of it at random; checked at its end."""
+    talk = Talk(profile(random), protocol=random.choice([2, 3]))
+    server = Server(protocol=talk.protocol)
+    sent = commands(random)
+    todo = pieces(b"".join(sent), [random.randint(1, 80) for _ in range(3)])
+    heard = held = b""
+    for _ in range(random.randint(5, 60)):
+        if talk._over:
+            break
+        event = random.choice(EVENTS)
+        if event == "rare":
+            event = random.choice(RARE)
+        match event:
+            case "client" if todo and not talk.conversation._client_ended:
+                talk.client(todo.pop(0))
+            case "upstream":
+                while server.out and random.random() < 0.8:
+                    held += server.out.pop(0)
+                size = random.randint(1, 80)
+                if held:
+                    talk.upstream(held[:size])
+                    held = held[size:]
+            case "push" if talk.protocol == 3:
+                server.out.insert(0, reply('>["invalidate" *["a"]]'))
+            case "wait":
+                talk.wait(random.choice([0.05, 0.1, 1.0, 5.0]))
+            case "side" | "no_side" if talk._asked:
+                count = len(talk._asked[0].requests) if event == "side" else 0
+                talk.side(*[":1"] * count)
+            case "flushed" if talk._awaited and isinstance(talk._awaited[0], AwaitFlush):
+                talk.flushed()
+            case "switch":
+                talk.switch(profile(random))
+            case "calm":
+                talk.switch()
+            case "client_eof":
+                talk.client_eof()
+            case "client_gone":
+                talk.client_gone()
+            case "upstream_eof":
+                talk.upstream_eof()
+            case "cut":
+                talk.cut("reset")
+            case _:
+                continue
+        server.receive(talk.heard("upstream"))
+        heard += talk.heard("client")
+    if not talk._over:
+        talk.client_gone()
+    heard += talk.heard("client")
+    check_order(heard, sent, talk)
+    talk.heard("upstream")
+    talk._awaited.clear()
+    talk.close()
+
+
+NUMBER = re.compile(rb"\+(\d+)\r\n")
+
+
+def check_order(heard: bytes, sent: list[bytes], talk: Talk) -> None:
+    """Replies that carry a number stand at the place of the command that carried it."""
+    answered = [
+        number
+        for number, raw in enumerate(sent, 1)
+        if b"SKIP" not in raw and (number == 1 or b"SKIP" not in sent[number - 2])
+    ]
+    framer = ReplyFramer()
+    framer.feed(heard)
+    place = 0
+    last = 0
+    while (frame := framer.next()) is not None:
+        if frame.kind == ord(">"):
+            continue
+        assert place < len(answered), talk._failed(f"a reply too many: {frame.raw!r}")
+        number = answered[place]
+        place += 1
+        if frame.kind == ord("*") and frame.header != b"*-1":
+            inside = [int(found[1]) for e in elements(frame.raw)[1] if (found := NUMBER.match(e))]
+            assert inside == sorted(inside), talk._failed(f"elements out of order: {frame.raw!r}")
+            assert not inside or last < inside[0], talk._failed("an element of another transaction")
+            assert not inside or inside[-1] < number, talk._failed("an element from the future")
+        if found := NUMBER.match(frame.raw):
+            assert int(found[1]) == number, talk._failed(
+                f"the reply to {found[1]!r} came as that to {number}"
+            )
+            last = number
