@@ -309,9 +309,9 @@ class Proxy:
 
 
 def _is_idle(link: Link) -> bool:
-    """Whether the client waits for nothing."""
+    """Whether the client waits for nothing that is going to come by itself."""
     talk = link.conversation
-    waiting = talk.describe()["waiting_replies"] or talk.buffered
+    waiting = talk.describe()["waiting_replies"] or talk.due is not None
     return talk.raw or not (link.relaying and waiting)
 
 
