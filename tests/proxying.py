@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from chaosproxy.core.replay import Recording
 from chaosproxy.net.address import parse_address, parse_upstream
 from chaosproxy.net.proxy import Plan
 from chaosproxy.profile import Source, find, load
@@ -161,7 +162,12 @@ def start_proxy(
 
 
 def serve_proxy(
-    upstream: str, profile: str = "calm", *, seed: int = 1, **plan: Any
+    upstream: str,
+    profile: str = "calm",
+    *,
+    seed: int = 1,
+    recording: Recording | None = None,
+    **plan: Any,
 ) -> RunningProxy:
     """Run a proxy in this process, in a thread of its own; `plan` are further fields of net.proxy.Plan."""
     settings = Settings(
@@ -170,6 +176,7 @@ def serve_proxy(
         ),
         profile=load([source_of(profile)]),
         seed=seed,
+        recording=recording,
     )
     service = Service(settings)
     return RunningProxy(

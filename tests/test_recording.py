@@ -1,0 +1,62 @@
+"""Events files read back: what is in them, and what is told of a file that is none."""
+
+from pathlib import Path
+
+import pytest
+
+from chaosproxy.recording import RecordingError, read_recording
+
+HEADER = '{"chaosproxy": "1", "seed": 7, "profile": "lost-ack", "profile_sha256": "ab"}\n'
+EVENT = '{"n": 1, "generation": 1, "fault": "f", "ordinal": 1, "match": 1, "digest": "d", "command": "SET"}\n'
+
+
+def test_read(tmp_path: Path):
+    """Seed, profile and events come back."""
+    path = tmp_path / "events.jsonl"
+    path.write_text(HEADER + "\n" + EVENT)
+    run = read_recording(path)
+    assert (run.seed, run.profile, run.profile_sha256) == (7, "lost-ack", "ab")
+    assert [recorded.command for recorded in run.recording.unplayed()] == ["SET"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "{path}: it is empty, not even a first line that says the seed"),
+        ("[]\n", "{path}:1: not a JSON object, as --events writes one a line"),
+        (HEADER + "{\n", "{path}:2: not a JSON object, as --events writes one a line"),
+        (
+            HEADER + '"' + "x" * (1 << 20) + '"\n',
+            "{path}:2: not a JSON object, as --events writes one a line",
+        ),
+        (
+            HEADER.replace("7", '"7"'),
+            "{path}:1: the first line should say seed, profile and profile_sha256, as --events writes it",
+        ),
+        (
+            HEADER + EVENT + EVENT.replace('"generation": 1', '"generation": 2'),
+            "{path}: it holds events of 2 profiles, one after the other; only a run with one can be replayed",
+        ),
+    ],
+)
+def test_no_recording(tmp_path: Path, text: str, says: str):
+    """What is wrong with it is told, with its place."""
+    path = tmp_path / "events.jsonl"
+    path.write_text(text)
+    with pytest.raises(RecordingError) as error:
+        read_recording(path)
+    assert str(error.value) == says.format(path=path)
+
+
+def test_no_event(tmp_path: Path):
+    """An event without what is needed to find it again is told."""
+    path = tmp_path / "events.jsonl"
+    path.write_text(HEADER + '{"n": 1, "generation": 1}\n')
+    with pytest.raises(RecordingError, match="no event to replay"):
+        read_recording(path)
+
+
+def test_no_file(tmp_path: Path):
+    """A file that is not there is told."""
+    with pytest.raises(RecordingError, match="No such file"):
+        read_recording(tmp_path / "none")
