@@ -187,6 +187,20 @@ def test_a_long_line(size, behind, step, stop):
         assert run(ReplyFramer(), pieces(inside, step)) == ([frame(inside)], None)
 
 
+@pytest.mark.parametrize("end", [(b"\r", b"\n"), (b"\r", b"\r", b"\n"), (b"\r", b"", b"\n")])
+@pytest.mark.parametrize("cut", [False, True])
+def test_the_end_of_a_long_line_in_pieces(end, cut):
+    """The end of a line that is not held is found in whatever pieces it comes."""
+    framer = ReplyFramer()
+    out = b""
+    for piece in (b"+" + b"x" * LINE, b"xxx" + end[0], *end[1:-1]):
+        assert run(framer, [piece]) == ([], None)
+        out += framer.cut_through() if cut else b""
+    [passed] = run(framer, [end[-1]])[0]
+    assert out + passed.raw == b"+" + b"x" * (LINE + 3) + b"".join(end)
+    assert passed.whole is not cut
+
+
 def measured(framer, data):
     """Feed, cut through, count; gives frames, bytes handed out, and the peak of memory in bytes."""
     frames = []

@@ -150,7 +150,7 @@ def test_the_unfinished_frame():
     """As its bytes come, its name and its least size become known."""
     framer = RequestFramer()
     seen = []
-    for piece in (b"*3", b"\r\n", b"$3\r\nSE", b"T\r\n$", b"2\r\nkk", b"\r\n$5000\r", b"\n1"):
+    for piece in (b"*3", b"\r\n", b"$3\r\nSE", b"T\r\n$", b"2\r\nkk", b"\r\n$5000\r", b"\n", b"1"):
         framer.feed(piece)
         assert framer.next() is None
         seen.append((framer.name, framer.size_hint(), framer.partial))
@@ -161,6 +161,7 @@ def test_the_unfinished_frame():
         (b"SET", 13 + 2 * 6, 14),
         (b"SET", 13 + 8 + 6, 19),
         (b"SET", 21 + 6, 27),
+        (b"SET", 21 + 7 + 5002, 28),
         (b"SET", 21 + 7 + 5002, 29),
     ]
     framer.feed(b"1" * 4999 + b"\r\nGET k")
@@ -190,6 +191,30 @@ def test_cut_through():
     assert (whole.raw, whole.whole) == (request, True)
     assert whole.args == [b"SET", b"key", b"v" * (KEEP + 1), b"EX", b"10"]
     assert framer.cut_through() == b""
+
+
+def test_frames_cut_through_in_a_row():
+    """What one frame did not keep is no matter of the next."""
+    framer = RequestFramer()
+    first = encode_command(*[b"x" * KEEP] * (KEEP_ALL // KEEP + 1))
+    second = encode_command(b"SET", b"k", b"v" * (KEEP + 1), b"NX")
+    for request, kept in ((first, [b"x" * KEEP] * (KEEP_ALL // KEEP)), (second, [b"SET", b"k"])):
+        run(framer, [request[:-1]])
+        assert framer.cut_through() == request[:-1]
+        [frame] = run(framer, [request[-1:]])[0]
+        assert frame.args == [*kept, None, *([b"NX"] if request == second else [])]
+
+
+def test_the_size_of_what_passes():
+    """The least size of a frame does not shrink by what is handed out of it."""
+    framer = RequestFramer()
+    request = encode_command(b"SET", b"k", b"v" * 10_000)
+    for piece in pieces(request[:-2], 999):
+        framer.feed(piece)
+        assert framer.next() is None
+        framer.cut_through()
+        assert framer.size_hint() == len(request)
+    assert framer.size_hint() == len(request)
 
 
 @pytest.mark.parametrize("size", [0, 1, KEEP - 1, KEEP, KEEP + 1, 2 * KEEP])

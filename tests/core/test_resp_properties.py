@@ -8,7 +8,7 @@ from itertools import cycle
 from unittest.mock import patch
 
 import hiredis
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from chaosproxy.core import reply, syntax
@@ -18,9 +18,10 @@ from chaosproxy.core.syntax import CONFIRMATIONS, WIDTH, ProtocolError, split_wo
 from chaosproxy.core.value import ErrorReply, decode
 from tests.framing import drain, pieces, run
 
-# How long one example takes says nothing on a busy machine.
-checked = settings(deadline=None)
-often = settings(deadline=None, max_examples=1000)
+# How long one example takes, or is thought up, says nothing on a busy machine.
+checked = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+seldom = settings(checked, max_examples=50)
+often = settings(checked, max_examples=1000)
 
 # --- what may come, as (raw, what it says) ------------------------------------------------------
 
@@ -204,7 +205,7 @@ def from_hiredis(value):
             return value
 
 
-@checked
+@seldom
 @given(st.lists(REPLIES, max_size=8), PLANS)
 def test_replies_as_hiredis_reads_them(stream, plan):
     """Every type that hiredis knows is the same frame and the same value to us."""
@@ -216,7 +217,7 @@ def test_replies_as_hiredis_reads_them(stream, plan):
     assert [decode(frame.raw) for frame in frames] == read == [value for _, value in stream]
 
 
-@checked
+@seldom
 @given(st.lists(extended(), max_size=4), PLANS)
 def test_replies_in_any_pieces_with_any_cuts(stream, plan):
     """Attributes and pushes inside or not: the same frames, and every byte once."""
