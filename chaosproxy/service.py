@@ -5,6 +5,7 @@ Takes Settings; gives a running proxy that any thread may start, ask, switch and
 
 import dataclasses
 import logging
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
@@ -176,4 +177,6 @@ class Service:
 
 
 def _why(error: OSError) -> str:
-    return (error.strerror or str(error)).lower()
+    # Loops have texts of their own for what the system says; names that are not found have no errno of the system's.
+    system = error.errno is not None and error.errno > 0
+    return (os.strerror(error.errno) if system else error.strerror or str(error)).lower()

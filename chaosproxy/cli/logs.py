@@ -32,8 +32,7 @@ class _Json(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        if isinstance(record.args, dict):
-            line |= record.args
+        line |= getattr(record, "more", {})
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False, default=str)

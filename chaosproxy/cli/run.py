@@ -86,7 +86,7 @@ def _say(options: RunOptions, settings: Settings, service: Service) -> None:
     version = ".".join(map(str, found.server.version))
     server = f"{found.server.product} {version}" if found.answered else "does not answer yet"
     if options.log_format == "json":
-        _log.info("started: %s", json.dumps(_ready(service)))
+        _log.info("started", extra={"more": _ready(service) | {"upstream": upstream}})
     else:
         block = {
             "listening": service.url,

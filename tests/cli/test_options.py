@@ -1,0 +1,53 @@
+"""The options as declared: all of them, each with its help, default and variable."""
+
+import dataclasses
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from chaosproxy.cli import main
+from chaosproxy.cli.options import ByteSize
+from chaosproxy.cli.run import command
+from chaosproxy.cli.settings import RunOptions
+
+FIELDS = [field.name for field in dataclasses.fields(RunOptions)]
+
+
+def test_all_are_declared():
+    """Every field is an option and every option a field."""
+    assert [parameter.name for parameter in command.params] == FIELDS
+
+
+def test_help_shows_defaults_units_and_variables():
+    """`run --help` names each option's variable and every default."""
+    said = " ".join(CliRunner().invoke(main, ["run", "--help"]).output.split())
+    for parameter in command.params:
+        assert parameter.opts[0] in said
+        if parameter.name != "set_":
+            variable = parameter.opts[0].removeprefix("--").replace("-", "_").upper()
+            assert f"CHAOSPROXY_{variable}" in said
+    for default in ("127.0.0.1:6380", "redis://127.0.0.1:6379", "calm", "8192", "16MiB", "info"):
+        assert f"default: {default}" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("0", 0), ("1024", 1024), ("64KiB", 65536), ("1MB", 10**6), ("512B", 512)]
+)
+def test_sizes(text, size):
+    """Sizes are read as in profiles, and plain numbers are bytes."""
+    assert ByteSize()(text) == size
+
+
+@pytest.mark.parametrize("text", ["x", "-1", "1.5", "12 parsecs", ""])
+def test_wrong_sizes(text):
+    """What is no size is refused."""
+    with pytest.raises(click.BadParameter):
+        ByteSize()(text)
+
+
+def test_completion_of_profiles():
+    """A shell completes the names of shipped profiles."""
+    (profile,) = [parameter for parameter in command.params if parameter.name == "profile"]
+    found = profile.shell_complete(click.Context(command), "lost")
+    assert [item.value for item in found] == ["lost-ack", "lost-writes"]

@@ -1,0 +1,144 @@
+"""What options mean together, and the message for each combination that means nothing."""
+
+import ssl
+from contextlib import ExitStack
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from chaosproxy.cli.options import run_options
+from chaosproxy.net.address import Address
+
+
+def read(*args, env=None):
+    """Read options as `run` does; gives the Settings, or exit status and what was said."""
+    found = []
+
+    @click.command()
+    @run_options
+    def command(options):
+        with ExitStack() as stack:
+            found.append((options, options.settings(stack)))
+
+    done = CliRunner().invoke(command, args, env=env)
+    if found:
+        return found[0][1]
+    return done.exit_code, done.stderr.splitlines()[-1]
+
+
+def test_defaults():
+    """What INTERFACE.md says holds when nothing is said."""
+    settings = read()
+    assert settings.plan.listen == Address("127.0.0.1", 6380)
+    assert settings.plan.upstream.url == "redis://127.0.0.1:6379"
+    assert settings.control == Address("127.0.0.1", 9380)
+    assert settings.profile.name == "calm"
+    assert (settings.events, settings.redact_keys) == (None, False)
+    assert settings.plan.listen_tls is settings.plan.upstream_tls is None
+
+
+def test_drawn_seeds_differ():
+    """Without any seed one is drawn, each time anew."""
+    assert len({read().seed for _ in range(8)}) > 1
+
+
+@pytest.mark.parametrize(
+    ("args", "address"),
+    [
+        (["--control", "off"], None),
+        (["--control", "127.0.0.1:1"], Address("127.0.0.1", 1)),
+        (["--control", ":1"], Address("127.0.0.1", 1)),
+        (["--control", ":1", "--control-token", "t"], Address("0.0.0.0", 1)),
+        (["--control", ":1", "--control-open"], Address("0.0.0.0", 1)),
+        (["--control", "10.0.0.1:1", "--control-token", "t"], Address("10.0.0.1", 1)),
+    ],
+)
+def test_control(args, address):
+    """Loopback as one likes; beyond it with a token, or when told so."""
+    assert read(*args).control == address
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:1", "[::]:1", "10.0.0.1:1", "redis:1"])
+def test_control_that_would_be_open(address):
+    """Beyond loopback without a token: refused, and it is said what would do."""
+    said = "whoever reaches it could switch profiles; give --control-token, or say --control-open"
+    assert read("--control", address) == (2, f"Error: --control {address}: {said}")
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (
+            ["--listen", "nowhere"],
+            "--listen: nowhere: expected HOST:PORT with a port from 0 to 65535, or unix:PATH",
+        ),
+        (
+            ["--upstream", "localhost:6379"],
+            "--upstream: localhost:6379: an upstream URL begins with one of redis://, rediss://, unix://",
+        ),
+        (["--control", "unix:/x"], "--control: HTTP is not spoken on a unix socket"),
+        (["--tls-key", "k.pem"], "--tls-key and --tls-ca need --tls-cert"),
+        (["--tls-ca", "ca.pem"], "--tls-key and --tls-ca need --tls-cert"),
+        (
+            ["--tls-cert", "gone.pem"],
+            "--tls-cert, --tls-key, --tls-ca: gone.pem: no such file or directory",
+        ),
+        (
+            ["--upstream-tls-insecure"],
+            "--upstream-tls-… needs an upstream that begins with rediss://",
+        ),
+        (
+            ["--upstream", "rediss://h", "--upstream-tls-key", "k.pem"],
+            "--upstream-tls-key needs --upstream-tls-cert",
+        ),
+        (
+            ["--upstream", "rediss://h", "--upstream-tls-ca", "gone.pem"],
+            "--upstream-tls-ca, --upstream-tls-cert, --upstream-tls-key: gone.pem: no such file or directory",
+        ),
+        (
+            ["--seed", "-1"],
+            "Invalid value for '--seed' (env var: 'CHAOSPROXY_SEED'): -1 is not in the range x>=0.",
+        ),
+        (
+            ["--max-buffer", "much"],
+            "Invalid value for '--max-buffer' (env var: 'CHAOSPROXY_MAX_BUFFER'): expected a size such as 64KiB, 10kB or 512B, got 'much'",
+        ),
+    ],
+)
+def test_usage_errors(args, message):
+    """Each has status 2 and says what would be right."""
+    assert read(*args) == (2, f"Error: {message}")
+
+
+def test_tls(certificates):
+    """Files make contexts, on the side they are for."""
+    c = certificates
+    settings = read("--tls-cert", str(c.cert), "--tls-key", str(c.key), "--tls-ca", str(c.ca))
+    assert settings.plan.listen_tls.verify_mode is ssl.CERT_REQUIRED
+    settings = read("--upstream", "rediss://h", "--upstream-tls-ca", str(c.ca))
+    assert settings.plan.upstream_tls.check_hostname
+    settings = read("--upstream", "rediss://h", "--upstream-tls-insecure")
+    assert settings.plan.upstream_tls.verify_mode is ssl.CERT_NONE
+
+
+def test_variables():
+    """An option's variable is its name in upper case behind CHAOSPROXY_; several profiles have blanks between."""
+    settings = read(
+        env={
+            "CHAOSPROXY_LISTEN": "127.0.0.1:7",
+            "CHAOSPROXY_PROFILE": "slow-redis lost-ack",
+            "CHAOSPROXY_REDACT_KEYS": "1",
+            "CHAOSPROXY_MAX_BUFFER": "64KiB",
+        }
+    )
+    assert settings.plan.listen == Address("127.0.0.1", 7)
+    assert settings.profile.name == "slow-redis+lost-ack"
+    assert settings.redact_keys
+    assert settings.plan.max_buffer == 65536
+
+
+def test_override_that_fits_nothing():
+    """--set that leads nowhere is a problem of the profile: status 2."""
+    status, _ = read("--profile", "lost-ack", "--set", "lost-akc.when.nth=3")
+    assert status == 2
