@@ -35,6 +35,7 @@ from chaosproxy.core.effect import (
     Matched,
     ProtocolFault,
     Skipped,
+    Wake,
 )
 from chaosproxy.core.engine import Engine
 from chaosproxy.core.fault import ServerInfo
@@ -361,6 +362,7 @@ class Talk:
                 self._say(arrow, raw)
         effects = conversation.effects[:]
         conversation.effects.clear()
+        woken: list[int] = []
         for effect in effects:
             self._say(f"         {effect}")
             match effect:
@@ -368,6 +370,8 @@ class Talk:
                     self._asked.append(effect)
                 case AwaitFlush() | CloseClient() | CutOthers() | HalfClose() | ProtocolFault():
                     self._awaited.append(effect)
+                case Wake(connections):
+                    woken += connections
                 case _:
                     pass
         self.effects += effects
@@ -378,6 +382,8 @@ class Talk:
             pieces = [(*s.before, *s.parts, *s.behind, *(s.pieces or ())) for s in slots]
             held = sum(len(raw) for each in pieces for raw in each)
             assert line.held == held, self._failed(f"{held} bytes are held, counted {line.held}")
+        for number in woken:
+            self.clock.talks[number - 1].wake()
 
     def _expect(self, side: str, wanted: bytes) -> None:
         heard = self.heard(side)

@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from chaosproxy.core import modes
-from chaosproxy.core.before import leave_barriers
 from chaosproxy.core.decision import Answer, Cut, Decision, Delay, Pieces, Position, Run, Silence
 from chaosproxy.core.effect import Applied
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.engine import Chosen
-from chaosproxy.core.line import Line, errors_in, run_requests
+from chaosproxy.core.line import Line
 from chaosproxy.core.reply import elements
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Final, LastRun, Slot, Work
 from chaosproxy.core.syntax import ProtocolError
+from chaosproxy.core.value import errors_in
 
 _ORDER = {position: index for index, position in enumerate(Position)}
 
@@ -28,7 +28,7 @@ def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> b
     line.tell(work, applied, seen)
     if work.watched and applied == "yes":
         line.wake(line.engine.applied(work.exchange))
-    leave_barriers(line, work)
+    line.leave_barriers(work)
     if work.swallowed is not None:
         chosen, detail, outcome = work.swallowed
         line.fire(chosen, work, "no", seen, outcome if seen == "ok" else "fail", detail=detail)
@@ -112,7 +112,7 @@ def ask_to_run(line: Line, last: LastRun, done: Callable[[], None] = lambda: Non
         else:
             ran(errors_in(replies))
 
-    raws = [encode_command(*request) for request in run_requests(chosen, run)]
+    raws = [encode_command(*request) for request in run.requests(chosen.key)]
     line.ask_side(
         raws,
         work.exchange.db,
@@ -180,7 +180,6 @@ def abandon(
 def drop(line: Line, work: Work, reason: str) -> None:
     """The exchange is over as far as rules are concerned: nothing more will happen to it."""
     line.forget(work, reason)
-    leave_barriers(line, work)
     if work.swallowed is not None:
         line.skip(work.swallowed[0], reason)
         work.swallowed = None

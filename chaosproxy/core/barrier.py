@@ -14,12 +14,13 @@ Order = Literal["as_given", "reversed", "shuffled"]
 
 @dataclass(slots=True, eq=False)
 class Ticket:
-    """One held command. `open`: it may go on; `why` says what opened it."""
+    """One held command, from `since` to `due` at most. `open`: it may go on; `why` says what opened it."""
 
     exchange: Exchange
     key: bytes | None
     random: Random
     since: float
+    due: float
     open: bool = False
     why: str = ""
     seen: int = 0
@@ -48,32 +49,28 @@ class Barrier:
         if not self.crowd or len(self._held) < self.crowd:
             return []
         crowd, self._held = self._held, []
-        match self.order:
-            case "reversed":
-                crowd.reverse()
-            case "shuffled":
-                ticket.random.shuffle(crowd)
-            case "as_given":
-                pass
+        if self.order == "reversed":
+            crowd.reverse()
+        elif self.order == "shuffled":
+            ticket.random.shuffle(crowd)
         self._leaving += crowd
-        return self._next(f"{self.crowd} were waiting, let go {self.order}")
+        return self._next()
 
-    def _next(self, why: str) -> list[int]:
+    def _next(self) -> list[int]:
         """Let the next of a crowd go, if none of it is under way."""
         if not self._leaving or self._leaving[0].open:
             return []
         self._leaving[0].open = True
-        self._leaving[0].why = why
+        self._leaving[0].why = f"let go {self.order}, once {self.crowd} were waiting"
         return [self._leaving[0].connection]
 
     def leave(self, ticket: Ticket) -> list[int]:
-        """A command is through, was applied or is lost; give the connections that may go on because of that."""
+        """A command waits no more, was applied or is lost; give the connections that may go on because of that."""
         if ticket in self._held:
             self._held.remove(ticket)
         if ticket in self._leaving:
             self._leaving.remove(ticket)
-            return self._next(ticket.why or "the one before it went on")
-        return []
+        return self._next()
 
     def hear(self, exchange: Exchange) -> list[int]:
         """A command was applied; give the connections that may go on because of that."""
@@ -90,6 +87,8 @@ class Barrier:
             ticket.seen += 1
             if ticket.seen >= self.applied:
                 ticket.open = True
-                ticket.why = f"let go once {self.applied} x {command.name} had been applied"
+                ticket.why = f"let go once {command.name} had been applied"
+                if self.applied > 1:
+                    ticket.why = f"let go once {self.applied} had been applied, {command.name} last"
                 opened.append(ticket.connection)
         return opened

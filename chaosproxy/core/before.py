@@ -5,7 +5,7 @@ it goes out, and what follows it.
 """
 
 from collections.abc import Sequence
-from typing import assert_never
+from typing import assert_never, cast
 
 from chaosproxy.core import modes, swallow
 from chaosproxy.core.barrier import Barrier, Ticket
@@ -31,12 +31,13 @@ from chaosproxy.core.decision import (
 from chaosproxy.core.ending import hidden
 from chaosproxy.core.engine import Chosen
 from chaosproxy.core.evicting import evict
-from chaosproxy.core.line import Line, errors_in, run_requests
+from chaosproxy.core.line import Line
 from chaosproxy.core.memory import Memory
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Slot, Told, Work
-from chaosproxy.core.value import ErrorReply, decode
+from chaosproxy.core.value import ErrorReply, decode, errors_in
 
+MAX_REACHED = "let go because max was reached"
 SIDE_FAILED = "the side connection failed"
 
 
@@ -93,35 +94,33 @@ def _note(line: Line, work: Work, chosen: Chosen, decision: Decision | None) -> 
 
 
 def enter_barriers(line: Line, work: Work, now: float) -> None:
-    """Take a place at each barrier; `work.due` is when the first of them gives up."""
-    limits = []
+    """Take a place at each barrier."""
     for chosen, limit in work.holds:
-        barrier = chosen.live.state
-        if isinstance(barrier, Barrier):
-            ticket = Ticket(work.exchange, chosen.key, line.random(chosen), since=now)
-            work.tickets.append((chosen, barrier, ticket))
-            line.wake(barrier.join(ticket))
-            limits.append(now + limit)
-    work.due = min(limits, default=0.0)
+        barrier = cast("Barrier", chosen.live.state)
+        random = line.random(chosen)
+        ticket = Ticket(work.exchange, chosen.key, random, since=now, due=now + limit)
+        work.tickets.append((chosen, barrier, ticket))
+        line.wake(barrier.join(ticket))
 
 
 def held(work: Work, now: float) -> bool:
-    """Whether a barrier still holds it."""
-    return now < work.due and not all(ticket.open for _, _, ticket in work.tickets)
+    """Whether a barrier still holds it; `work.due` is when the next of them gives up."""
+    waiting = [ticket.due for _, _, ticket in work.tickets if not ticket.open and now < ticket.due]
+    work.due = min(waiting, default=0.0)
+    return bool(waiting)
 
 
-def pass_barriers(work: Work, now: float) -> None:
-    """It goes on: note why, for the events."""
-    for chosen, _, ticket in work.tickets:
-        why = ticket.why if ticket.open else "let go because max was reached"
-        work.told.append(Told(chosen, delay=now - ticket.since, detail=why))
-
-
-def leave_barriers(line: Line, work: Work) -> None:
-    """Its place is free: it was applied, or never will be."""
-    for _, barrier, ticket in work.tickets:
-        line.wake(barrier.leave(ticket))
-    work.tickets.clear()
+def pass_barriers(line: Line, work: Work, now: float, why: str = MAX_REACHED) -> None:
+    """It goes on: note why, for the events. Where nothing opened a barrier it waits there no more."""
+    opened = []
+    for chosen, barrier, ticket in work.tickets:
+        detail = ticket.why if ticket.open else why
+        work.told.append(Told(chosen, delay=min(now, ticket.due) - ticket.since, detail=detail))
+        if ticket.open:
+            opened.append((chosen, barrier, ticket))
+        else:
+            line.wake(barrier.leave(ticket))
+    work.tickets = opened
 
 
 # -- what goes ahead of the request
@@ -147,7 +146,7 @@ def _goes_here(line: Line) -> bool:
 def _run(  # noqa: PLR0917 - one call's worth of what is at hand
     line: Line, work: Work, chosen: Chosen, run: Run, told: Told, now: float
 ) -> None:
-    requests = run_requests(chosen, run)
+    requests = run.requests(chosen.key)
     line.touched(chosen, run.touch, 1 if chosen.key is not None else 0)
     work.settle = max(work.settle, run.settle)
     here = _goes_here(line) and run.where == "upstream"

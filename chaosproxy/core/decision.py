@@ -92,6 +92,10 @@ class Run:
     #: what they do to the matched key, for the metrics.
     touch: str = "run"
 
+    def requests(self, key: bytes | None) -> list[tuple[bytes, ...]]:
+        """The commands, with the matched key in its place."""
+        return [tuple(arg.replace(b"{key}", key or b"") for arg in args) for args in self.commands]
+
 
 @dataclass(frozen=True, slots=True)
 class Evict:

@@ -127,7 +127,7 @@ class Intake:
             case Stage.HOLD:
                 if before.held(work, now):
                     return False
-                before.pass_barriers(work, now)
+                before.pass_barriers(line, work, now)
                 before.run_before(line, work, now)
                 work.stage = Stage.RUN
             case Stage.RUN:
@@ -224,6 +224,9 @@ class Intake:
         if work.stage is Stage.SETTLE:
             work.name = self.line.world.name(work.args[0] or b"")
             return
+        if work.stage is Stage.HOLD:
+            before.pass_barriers(self.line, work, now, "let go because another profile is in force")
+            self.line.leave_barriers(work)
         self._drop_before(work, "switched")
         self.line.forget(work, "switched")
         work.due, work.settle = now, 0.0
@@ -247,7 +250,6 @@ class Intake:
                 held = line.now - ticket.since
                 detail = f"dropped while it was held: {reason}"
                 line.fire(chosen, work, "no", "nothing", "fail", delay=held, detail=detail)
-        before.leave_barriers(line, work)
         for chosen in dropped:
             line.skip(chosen, reason)
         work.holds.clear()

@@ -10,7 +10,7 @@ from random import Random
 from typing import Literal
 
 from chaosproxy.core.command import Command
-from chaosproxy.core.decision import Decision, Delay, Run, Silence
+from chaosproxy.core.decision import Decision, Delay, Silence
 from chaosproxy.core.effect import Applied, AskSide, Effect, Fired, KeysTouched, Outcome, Wake
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.engine import Chosen, Engine
@@ -19,7 +19,6 @@ from chaosproxy.core.match import Exchange
 from chaosproxy.core.modes import Args, Modes
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Slot, Work
-from chaosproxy.core.value import decode
 from chaosproxy.core.world import World
 
 FOREVER = float("inf")
@@ -307,6 +306,13 @@ class Line:
         work.repeats.clear()
         work.after.clear()
         work.candidates.clear()
+        self.leave_barriers(work)
+
+    def leave_barriers(self, work: Work) -> None:
+        """Its places at barriers are free: it was applied, or never will be."""
+        for _, barrier, ticket in work.tickets:
+            self.wake(barrier.leave(ticket))
+        work.tickets.clear()
 
     def tell(self, work: Work, applied: Applied, told: Seen) -> None:
         """Write down what was done to an exchange before it was forwarded, now that its fate is known."""
@@ -320,14 +326,3 @@ class Line:
     def touched(self, chosen: Chosen, how: str, count: int) -> None:
         """A fault has changed keys behind the app's back."""
         self.effects.append(KeysTouched(chosen.live.name, how, count))
-
-
-def run_requests(chosen: Chosen, run: Run) -> list[tuple[bytes, ...]]:
-    """The commands of a `run`, the matched key in its place."""
-    key = chosen.key or b""
-    return [tuple(arg.replace(b"{key}", key) for arg in command) for command in run.commands]
-
-
-def errors_in(replies: Sequence[bytes]) -> str:
-    """The errors among raw replies, for an event's detail."""
-    return "; ".join(str(decode(raw)) for raw in replies if raw[:1] == b"-")

@@ -44,7 +44,7 @@ class Told:
     outcome: Outcome = "ok"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Work:
     """One exchange that a rule looks at, or that changes the connection, from its request to its last event.
 
@@ -126,7 +126,7 @@ class LastRun:
     applied: Applied
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Slot:
     """The place of one reply in the client's order.
 

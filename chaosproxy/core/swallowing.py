@@ -13,11 +13,12 @@ from chaosproxy.core.effect import Outcome
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.ending import end, hidden, local
 from chaosproxy.core.engine import Chosen
-from chaosproxy.core.line import Line, errors_in
+from chaosproxy.core.line import Line
 from chaosproxy.core.reply import elements
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Slot, Work
 from chaosproxy.core.syntax import ProtocolError
+from chaosproxy.core.value import errors_in
 
 Replies = Sequence[bytes] | None
 

@@ -3,6 +3,7 @@
 Takes one whole reply as received, gives a plain Python value.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from chaosproxy.core.syntax import BLOBS, CONFIRMATIONS, LINES, WIDTH, ProtocolError, read_length
@@ -104,3 +105,8 @@ def _leaf(kind: bytes, text: bytes | None) -> object:
                 return []
     except (KeyError, ValueError) as error:
         raise ProtocolError(f"{(kind + text)!r} has no value") from error
+
+
+def errors_in(replies: Sequence[bytes]) -> str:
+    """The errors among whole replies, for an event's detail."""
+    return "; ".join(str(decode(raw)) for raw in replies if raw[:1] == b"-")

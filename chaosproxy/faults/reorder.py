@@ -65,7 +65,7 @@ class Reorder(Fault):
         if (self.until is None) == (self.waiting is None):
             raise Invalid("give exactly one of until and waiting")
         if self.waiting == 1:
-            raise Invalid("waiting: one alone has nobody to change places with", ("waiting",))
+            raise Invalid("one alone has nobody to change places with", ("waiting",))
         if self.until is not None and self.order != "as_given":
             raise Invalid("order goes with waiting", ("order",))
 
