@@ -1,0 +1,108 @@
+"""A whole proxy as one object: what it says of itself, and how it fails to start."""
+
+import socket
+import threading
+from time import monotonic
+
+import pytest
+
+from chaosproxy.net.address import Address, parse_address, parse_upstream
+from chaosproxy.net.proxy import Plan
+from chaosproxy.profile import find, load
+from chaosproxy.service import Service, ServiceError, Settings
+from tests.proxying import wait_for
+from tests.wire import Wire
+
+
+def settings(upstream, **more):
+    plan = Plan(listen=parse_address("127.0.0.1:0"), upstream=parse_upstream(upstream))
+    return Settings(
+        **{"plan": plan, "profile": load([find("calm")]), "seed": 7} | more,
+    )
+
+
+@pytest.fixture
+def start():
+    """Start services; all are stopped in the end."""
+    started = []
+
+    def make(*args, **kwargs):
+        started.append(Service(settings(*args, **kwargs)))
+        return started[-1]
+
+    yield make
+    for service in started:
+        service.stop(0)
+
+
+def test_what_it_says(start, redis70):
+    """Addresses, profile, seed and server are those in force."""
+    service = start(redis70.url, control=Address("127.0.0.1", 0))
+    assert service.url == f"redis://127.0.0.1:{service.listen.port}"
+    assert service.control_url.startswith("http://127.0.0.1:")
+    assert (service.profile.name, service.seed, service.generation) == ("calm", 7, 1)
+    assert service.survey.server.version == (7, 0, 15)
+    assert service.unready() is None
+    assert b"chaosproxy_build_info" in service.metrics("")[1]
+    assert service.status() == []
+    assert start(redis70.url).control_url is None
+
+
+def test_use(start, redis70):
+    """When `use` returns the profile is in force: the next command of an open connection meets it."""
+    service = start(redis70.url)
+    with Wire(service.listen.port) as client:
+        assert client.ask("PING") == "PONG"
+        assert service.use(load([find("lost-ack")]), 3) == 2
+        assert (service.profile.name, service.seed, service.generation) == ("lost-ack", 3, 2)
+        client.send("RPUSH", "l", "x")
+        assert client.read_to_end() == (b"", "RST")
+    (status,) = service.status()
+    assert (status["name"], status["matched"], status["fired"]) == ("lost-ack", 1, 1)
+    assert [event["generation"] for event in service.journal.events(wait=5)] == [2]
+
+
+def test_answers_while_the_loop_is_busy(start, redis70):
+    """Whatever keeps the loop busy: within a second there is an answer, with the last numbers that are known."""
+    service = start(redis70.url)
+    first = service.metrics("")[1]
+    assert b"chaosproxy_connections 0.0" in first
+    release, busy = threading.Event(), threading.Event()
+
+    def block():
+        busy.set()
+        release.wait(10)
+
+    service._loop.loop.call_soon_threadsafe(block)
+    assert busy.wait(5)
+    began = monotonic()
+    assert b"chaosproxy_connections 0.0" in service.metrics("")[1]
+    assert service.unready() is not None
+    assert monotonic() - began < 2.5
+    release.set()
+    wait_for(lambda: service.unready() is None, "the loop to be free")
+
+
+@pytest.mark.parametrize("which", ["listen", "control", "events"])
+def test_cannot_start(redis70, tmp_path, which):
+    """What is in the way is named, and nothing is left running."""
+    before = threading.active_count()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = Address("127.0.0.1", taken.getsockname()[1])
+        plan = Plan(listen=address, upstream=parse_upstream(redis70.url))
+        gone = tmp_path / "gone" / "events"
+        more, said = {
+            "listen": ({"plan": plan}, f"cannot listen on {address}: address already in use"),
+            "control": (
+                {"control": address},
+                f"cannot listen on {address} for control: address already in use",
+            ),
+            "events": (
+                {"events": str(gone)},
+                f"cannot write events to {gone}: no such file or directory",
+            ),
+        }[which]
+        with pytest.raises(ServiceError) as caught:
+            Service(settings(redis70.url, **more))
+    assert str(caught.value) == said
+    wait_for(lambda: threading.active_count() <= before, "its threads to end")
