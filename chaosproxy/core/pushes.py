@@ -7,6 +7,7 @@ from chaosproxy.core.command import Command
 from chaosproxy.core.line import Line
 from chaosproxy.core.reply import ReplyFrame
 from chaosproxy.core.slot import Work
+from chaosproxy.core.syntax import ProtocolError
 from chaosproxy.core.value import decode
 
 #: Which element of a frame is its channel, where it is not the second.
@@ -28,7 +29,10 @@ def push_work(line: Line, frame: ReplyFrame, now: float) -> Work | None:
 
 def as_command(raw: bytes) -> Command:
     """A push as a command: `message` on one channel, `invalidate` of any number of keys."""
-    values = decode(raw)
+    try:
+        values = decode(raw)
+    except ProtocolError:  # no server's push
+        values = None
     parts = values if isinstance(values, list) else []
     kind = parts[0] if parts and isinstance(parts[0], bytes) else b""
     at = _CHANNEL.get(kind, 1)

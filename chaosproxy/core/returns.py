@@ -163,8 +163,21 @@ class Returns:
         slot = Slot(work.name, (), now, work, parts=[frame.raw], whole=True, full=True)
         line.held += len(frame.raw)
         line.replace(slot, [apply_after(line, work, frame.raw, slot, now)])
-        line.slots.insert(len(line.slots) if owed is None else line.slots.index(owed), slot)
+        self._put_before(owed, slot)
         return True
+
+    def _put_before(self, owed: Slot | None, slot: Slot) -> None:
+        """Give a push of its own slot its place: behind the pushes that came before it, ahead of the reply owed next."""
+        slots = self.line.slots
+        if owed is None:
+            slots.append(slot)
+            return
+        at = slots.index(owed)
+        if owed.before:
+            slots.insert(at, Slot(slot.name, (), 0.0, parts=owed.before, full=True))
+            owed.before = []
+            at += 1
+        slots.insert(at, slot)
 
     def _confirmed(self, slot: Slot, frame: ReplyFrame, now: float) -> bytes:
         """Let the rules for pushes act on a confirmation that was asked for; give what the client is to get."""
