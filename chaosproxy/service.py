@@ -178,5 +178,5 @@ class Service:
 
 def _why(error: OSError) -> str:
     # Loops have texts of their own for what the system says; names that are not found have no errno of the system's.
-    system = error.errno is not None and error.errno > 0
-    return (os.strerror(error.errno) if system else error.strerror or str(error)).lower()
+    number = error.errno or 0
+    return (os.strerror(number) if number > 0 else error.strerror or str(error)).lower()
