@@ -138,18 +138,13 @@ def run_before(line: Line, work: Work, now: float) -> None:
     _remember(line, work, now)
 
 
-def _goes_here(line: Line) -> bool:
-    """Whether a request of our own can go on the client's connection."""
-    return line.modes.transaction is None and line.modes.answers and not line.asking
-
-
 def _run(  # noqa: PLR0917 - one call's worth of what is at hand
     line: Line, work: Work, chosen: Chosen, run: Run, told: Told, now: float
 ) -> None:
     requests = run.requests(chosen.key)
     line.touched(chosen, run.touch, 1 if chosen.key is not None else 0)
     work.settle = max(work.settle, run.settle)
-    here = _goes_here(line) and run.where == "upstream"
+    here = line.takes_ours and run.where == "upstream"
     # What follows on the same connection comes after it anyway.
     awaited = not here or bool(run.settle)
     work.waiting += awaited
@@ -201,7 +196,7 @@ def _keep_image(line: Line, work: Work, memory: Memory, key: bytes, now: float) 
         if value is None or isinstance(value, bytes):
             memory.keep(db, key, then, value)
 
-    here = _goes_here(line)
+    here = line.takes_ours
     if here:
         line.send_hidden([(b"DUMP", key)], now, dumped)
     else:

@@ -16,11 +16,14 @@ from chaosproxy.core.slot import Element, Slot, Told, Work
 REFUSED = (b"CHAOSPROXY.REFUSED",)
 #: Takes the place of a command that never leaves, where the server waits for one (after CLIENT REPLY SKIP, ASKING).
 PLACEHOLDER = (b"PING",)
+#: Errors that EXEC answers as they are; the reason for any other is told in an EXECABORT.
+_OF_EXEC = (b"-EXECABORT ", b"-MOVED ", b"-ASK ", b"-TRYAGAIN ", b"-CROSSSLOT ", b"-CLUSTERDOWN ")
 
 
-def local(line: Line, work: Work, raw: bytes, now: float) -> None:
-    """Give the client a reply of our own, in its place."""
-    if line.modes.answers:
+def local(line: Line, work: Work, raw: bytes, now: float) -> bool:
+    """Give the client a reply of our own, in its place; False if it gets none to this command."""
+    answers = line.modes.answers
+    if answers:
         slot = Slot(work.name, work.args, now, parts=[raw], full=True)
         line.held += len(raw)
         line.slots.append(slot)
@@ -29,6 +32,7 @@ def local(line: Line, work: Work, raw: bytes, now: float) -> None:
         line.modes.settle(PLACEHOLDER[0], PLACEHOLDER, None)
     elif line.asking:
         hidden(line, PLACEHOLDER, now)
+    return answers
 
 
 def hidden(
@@ -49,8 +53,6 @@ def end(
     detail: str = "",
 ) -> None:
     """The exchange ends before Redis has seen it; `outcome` None: ok if the client was told so, else fail."""
-    if told == "ok" and not line.modes.answers:
-        told = "nothing"
     line.tell(work, "no", told)
     result: Outcome = outcome or ("ok" if told == "ok" else "fail")
     line.fire(chosen, work, "no", told, result, detail=detail)
@@ -73,12 +75,12 @@ def answer(line: Line, work: Work, chosen: Chosen, decision: Answer, now: float)
             raw = b"+QUEUED\r\n"
     elif upper == b"EXEC" and transaction is not None:
         hidden(line, (b"DISCARD",), now)
-        if decision.refusal:
+        if decision.refusal and not raw.startswith(_OF_EXEC):
             raw = b"-EXECABORT Transaction discarded because of: " + raw[1:]
-    local(line, work, raw, now)
+    given = local(line, work, raw, now)
     spec = work.exchange.command.spec
     lie = spec is not None and spec.is_write and not decision.refusal
-    told: Seen = "error" if decision.refusal else "ok"
+    told: Seen = ("error" if decision.refusal else "ok") if given else "nothing"
     end(line, work, chosen, told, outcome="false_ok" if lie else None)
 
 

@@ -162,7 +162,7 @@ class Intake:
             if gate and not work.gated and line.modes.transaction is None:
                 work.gated = True
                 line.scratch_proven = False
-                if line.modes.answers and not line.asking:
+                if line.takes_ours:
                     self._gate(now)
                     return False
             exchange = work.exchange

@@ -151,6 +151,12 @@ class Line:
         return self.modes.asking and not self.expect
 
     @property
+    def takes_ours(self) -> bool:
+        """Whether a request of our own can go on the client's connection, and gets its own reply."""
+        modes = self.modes
+        return not (modes.transaction or modes.restricted or self.asking) and modes.answers
+
+    @property
     def db(self) -> int:
         """The database the next command will be carried out in."""
         transaction = self.modes.transaction
@@ -297,6 +303,7 @@ class Line:
 
     def skip(self, chosen: Chosen, reason: str) -> None:
         """A rule was chosen and could not act: write down why."""
+        chosen.live.counter.give_back(chosen.turn)
         chosen.live.skip(reason, self.effects)
 
     def forget(self, work: Work, reason: str) -> None:

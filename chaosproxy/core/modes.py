@@ -122,6 +122,11 @@ class Modes:
         return ord("*") if self.protocol == 2 else ord(">")
 
     @property
+    def restricted(self) -> bool:
+        """Whether it takes hardly any command: it subscribed in RESP2, or watches all commands."""
+        return self.monitor or (self.protocol == 2 and self.subscribed)
+
+    @property
     def answers(self) -> bool:
         """Whether the next command gets a reply at all."""
         return self.replies and not self.skip

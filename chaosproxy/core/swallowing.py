@@ -86,7 +86,7 @@ class _Swallowing:
             else:
                 self.work.renews = True
 
-        if line.modes.transaction is None and line.modes.answers and not line.asking:
+        if line.takes_ours:
             line.send_hidden([(b"PTTL", key)], now, told)
         else:
             line.ask_side([encode_command(b"PTTL", key)], line.db, told)

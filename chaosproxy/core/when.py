@@ -84,6 +84,12 @@ class Counter:
             self.requests -= 1
         return Turn(number, stream, draw, per, ordinal)
 
+    def give_back(self, turn: Turn) -> None:
+        """It could not act on this match after all: that spends neither its limit nor a request."""
+        if self._recording is None:
+            self._selected[turn.per] -= 1
+            self.requests += self._when.trigger is not None
+
     def _scope(self, exchange: Exchange, key: bytes | None) -> str:
         """What this match counts in: its key, its connection, or the whole fault."""
         match self._when.per:

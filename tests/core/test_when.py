@@ -1,0 +1,136 @@
+"""Which matches a rule acts on: counts, windows, chance, requests; each alone, per scope, and together."""
+
+import pytest
+
+from chaosproxy.core.command import Command
+from chaosproxy.core.command_table import CommandTable
+from chaosproxy.core.match import Exchange
+from chaosproxy.core.rule import When
+from chaosproxy.core.when import Counter, Turn
+from tests.conversation import Talk, command
+
+TABLE = CommandTable.bundled()
+GET = Command.parse(TABLE, (b"GET", b"k"), command("GET k"))
+
+
+def exchange(connection: int = 1) -> Exchange:
+    return Exchange(GET, connection, b"", "127.0.0.1", 0)
+
+
+def takes(when: When, times: int = 8, **how) -> list[int | str]:
+    """Take so many matches: the number of each that is acted on, the reason for each that is not."""
+    counter = Counter(when, 7, "rule", 0.0)
+    return [number(counter, **how) for _ in range(times)]
+
+
+def number(counter: Counter, key: bytes | None = b"k", connection: int = 1, now: float = 5.0):
+    turn = counter.take(exchange(connection), key, now)
+    return turn.match if isinstance(turn, Turn) else turn
+
+
+@pytest.mark.parametrize(
+    ("when", "taken"),
+    [
+        (When(), [1, 2, 3, 4, 5, 6]),
+        (When(nth=(1, 4)), [1, "nth", "nth", 4, "nth", "nth"]),
+        (When(first=2), [1, 2, "first", "first", "first", "first"]),
+        (When(skip=2), ["skip", "skip", 3, 4, 5, 6]),
+        (When(every=3), ["every", "every", 3, "every", "every", 6]),
+        (When(limit=2), [1, 2, "limit", "limit", "limit", "limit"]),
+        (When(skip=1, nth=(2,)), ["skip", "nth", 3, "nth", "nth", "nth"]),
+        (When(skip=1, first=2), ["skip", 2, 3, "first", "first", "first"]),
+        (When(skip=1, every=2), ["skip", "every", 3, "every", 5, "every"]),
+        (When(every=2, limit=1), ["every", 2, "every", "limit", "every", "limit"]),
+        (When(trigger="manual"), ["manual"] * 6),
+        (When(chance=0.0), ["chance"] * 6),
+        (When(chance=1.0), [1, 2, 3, 4, 5, 6]),
+    ],
+)
+def test_counts(when, taken):
+    """Every count does what its help says; `skip` shifts the others."""
+    assert takes(when, 6) == taken
+
+
+def test_per_key_and_connection():
+    """Each key, or connection, is counted apart; commands without a key count together."""
+    counter = Counter(When(nth=(2,), per="key"), 7, "rule", 0.0)
+    keys = [b"a", b"b", b"a", None, b"b", None]
+    assert [number(counter, key) for key in keys] == ["nth", "nth", 2, "nth", 2, 2]
+    counter = Counter(When(limit=1, per="connection"), 7, "rule", 0.0)
+    assert [number(counter, connection=n) for n in (1, 2, 1, 2)] == [1, 1, "limit", "limit"]
+
+
+def test_window():
+    """Outside `from` and `until` matches do not count; `from` is in, `until` is out."""
+    counter = Counter(When(from_=10.0, until=20.0), 7, "rule", 100.0)
+    times = [105.0, 110.0, 119.9, 120.0]
+    assert [number(counter, now=now) for now in times] == ["window", 1, 2, "window"]
+    assert [counter.awake(now) for now in times] == [False, True, True, False]
+
+
+def test_armed_and_disabled():
+    """A rule that waits for another, or was switched off, does not count."""
+    counter = Counter(When(armed_by="other"), 7, "rule", 0.0)
+    assert number(counter) == "not_armed"
+    counter.armed = True
+    assert number(counter) == 1
+    counter.enabled = False
+    assert number(counter) == "disabled"
+    counter.enabled = True
+    assert number(counter) == 2
+
+
+def test_chance_is_drawn_from_a_stream_of_its_own():
+    """A match's roll follows from seed, fault name, scope and match number, and from nothing else."""
+    some = takes(When(chance=0.5), 20)
+    assert 3 < sum(isinstance(each, int) for each in some) < 17
+    assert takes(When(chance=0.5), 20) == some
+    other_name = Counter(When(chance=0.5), 7, "other", 0.0)
+    other_seed = Counter(When(chance=0.5), 8, "rule", 0.0)
+    assert [number(other_name) for _ in range(20)] != some
+    assert [number(other_seed) for _ in range(20)] != some
+    # Matches of another key in between shift nothing.
+    counter = Counter(When(chance=0.5, per="key"), 7, "rule", 0.0)
+    alone = [number(counter, b"a") for _ in range(20)]
+    counter = Counter(When(chance=0.5, per="key"), 7, "rule", 0.0)
+    mixed = [(number(counter, b"b"), number(counter, b"a"))[1] for _ in range(20)]
+    assert mixed == alone
+
+
+def test_a_turn_says_how_it_came_about():
+    """Its roll, its stream, its scope, and which match it was, counted or not."""
+    counter = Counter(When(chance=1.0, per="key", from_=2.0), 7, "rule", 0.0)
+    assert counter.take(exchange(), b"k", 1.0) == "window"
+    turn = counter.take(exchange(), b"k", 3.0)
+    assert isinstance(turn, Turn)
+    assert (turn.match, turn.ordinal, turn.per, turn.stream) == (1, 2, "k", "7/rule/k/1")
+    assert turn.draw is not None
+    assert 0 <= turn.draw < 1
+
+
+def test_requests():
+    """`trigger: manual` acts once for each request."""
+    counter = Counter(When(trigger="manual"), 7, "rule", 0.0)
+    counter.requests += 2
+    assert [number(counter) for _ in range(4)] == [1, 2, "manual", "manual"]
+
+
+def test_what_could_not_act_spends_nothing():
+    """`limit` counts what fired: a read that cannot be dropped leaves the limit to the write behind it."""
+    rule = "- {fault: drop_write, tell: error, match: {keys: k}, when: {limit: 1}}"
+    with Talk(rule) as talk:
+        talk.handshake("GET k", '"v"')
+        talk.client("SET k 1")
+        talk.expect_client("-ERR the write was dropped by the fault drop_write")
+        talk.handshake("SET k 2", "+OK")
+        assert talk.skipped("drop_write") == ["not_applicable", "limit"]
+
+
+def test_a_request_waits_for_a_match_it_can_be_used_for():
+    """A manual request is not used up by a match that cannot be acted on."""
+    rule = "- {fault: drop_write, tell: error, match: {keys: k}, when: {trigger: manual}}"
+    with Talk(rule) as talk:
+        assert talk.world.engine.trigger("drop_write")
+        talk.handshake("GET k", '"v"')
+        talk.client("SET k 1")
+        talk.expect_client("-ERR the write was dropped by the fault drop_write")
