@@ -135,15 +135,14 @@ def rebuild_exec(line: Line, slot: Slot, transaction: modes.Transaction, now: fl
     array += slot.parts[1:]
     out: list[bytes] = []
     changed = False
-    index = count = 0
-    for entry in transaction.entries:
+    count = 0
+    for entry, share in zip(transaction.entries, transaction.shares(array), strict=True):
         element = entry.element if isinstance(entry.element, Element) else Element()
         changed = changed or element.changes
         if element.inserted is not None:
             raw = element.inserted
         else:
-            sent = raw = b"".join(array[index : index + entry.frames])
-            index += entry.frames
+            sent = raw = b"".join(array[share.start : share.stop])
             if element.hidden:
                 continue
             for old, new in element.renamed:

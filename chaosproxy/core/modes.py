@@ -27,16 +27,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from chaosproxy.core.reply import ReplyFrame, elements
-from chaosproxy.core.syntax import CONFIRMATIONS, ProtocolError
-from chaosproxy.core.value import decode
+from chaosproxy.core import channels
+from chaosproxy.core.channels import SUBSCRIBE, UNSUBSCRIBE, Channels
+from chaosproxy.core.reply import ReplyFrame
 
-Args = Sequence[bytes | None]
+Args = channels.Args
 
-#: How frames nobody asked for begin in RESP2. A slot that moves away ends shard subscriptions without being asked.
-_UNASKED: Final = CONFIRMATIONS | {b"message", b"pmessage", b"smessage"}
-SUBSCRIBE: Final = frozenset({b"SUBSCRIBE", b"PSUBSCRIBE", b"SSUBSCRIBE"})
-UNSUBSCRIBE: Final = frozenset({b"UNSUBSCRIBE", b"PUNSUBSCRIBE", b"SUNSUBSCRIBE"})
 #: Replication streams are not RESP.
 RAW: Final = frozenset({b"SYNC", b"PSYNC"})
 #: Commands that are carried out at once even between MULTI and EXEC.
@@ -70,9 +66,10 @@ class Entry:
 
 @dataclass(slots=True)
 class Transaction:
-    """From MULTI's +OK to EXEC. `db` follows queued SELECTs."""
+    """From MULTI's +OK to EXEC. `db` follows queued SELECTs, `channels` queued subscriptions."""
 
     db: int
+    channels: Channels
     entries: list[Entry] = field(default_factory=list)
 
     @property
@@ -89,10 +86,24 @@ class Transaction:
         """Whether EXEC's reply has confirmations of this kind."""
         return any(kind == (entry.args[0] or b"").lower() for entry in self.entries if entry.args)
 
+    def shares(self, array: Sequence[bytes]) -> list[range]:
+        """Where each entry's part is in EXEC's elements and the frames that follow them: all, or as far as they are here.
+
+        A subscription that is refused only now (Valkey's SSUBSCRIBE) gives one error, however many channels it names.
+        """
+        shares = []
+        index = 0
+        for entry in self.entries:
+            refused = index < len(array) and array[index][:1] == b"-"
+            share = range(index, index + (0 if entry.absent else 1 if refused else entry.frames))
+            shares.append(share)
+            index = share.stop
+        return shares
+
     @property
-    def extra_frames(self) -> int:
-        """How many frames follow EXEC's array that its header does not count."""
-        return sum(entry.frames - 1 for entry in self.entries)
+    def overflows(self) -> bool:
+        """Whether frames may follow EXEC's array that its header does not count."""
+        return any(entry.frames > 1 for entry in self.entries)
 
 
 @dataclass(slots=True)
@@ -109,7 +120,7 @@ class Modes:
     skip: bool = False
     asking: bool = False
     monitor: bool = False
-    channels: dict[bytes, dict[bytes, None]] = field(default_factory=dict)
+    channels: Channels = field(default_factory=dict)
 
     @property
     def subscribed(self) -> bool:
@@ -144,17 +155,9 @@ class Modes:
         if self.transaction is not None and name not in NEVER_QUEUED:
             return 1
         if name in SUBSCRIBE or name in UNSUBSCRIBE:
-            return self._confirmations(name, args)
-        if name == b"EXEC" and self.transaction is not None:
-            return 1 + self.transaction.extra_frames
-        return 1
-
-    def _confirmations(self, name: bytes, args: Args) -> int:
-        if len(args) > 1:
-            return len(args) - 1
-        if name in SUBSCRIBE:
-            return 1
-        return max(1, len(self.channels.get(_kind(name), ())))
+            return channels.confirmations(name, args, self.channels)
+        # To a monitor MONITOR says nothing.
+        return 0 if name == b"MONITOR" and self.monitor else 1
 
     def _queue(self, name: bytes, args: Args, reply: ReplyFrame | None, element: object) -> bool:
         """Note a command that the server queued; True if it was one."""
@@ -164,7 +167,9 @@ class Modes:
         if reply is not None and reply.kind == ord("-"):
             return True
         if name in SUBSCRIBE or name in UNSUBSCRIBE:
-            transaction.entries.append(Entry(self._confirmations(name, args), args, element))
+            frames = channels.confirmations(name, args, transaction.channels)
+            transaction.entries.append(Entry(frames, args, element))
+            channels.follow(name, args, transaction.channels)
             return True
         transaction.entries.append(Entry(1, args if name in TURNING else None, element))
         if name == b"SELECT":
@@ -201,12 +206,8 @@ class Modes:
             return
         # Whatever the reply: an error of its own (MOVED, a wrong number of arguments) ends it too.
         self.transaction, self.watching = None, False
-        index = 0
-        for entry in transaction.entries:
-            if entry.absent:
-                continue
-            mine = array[index : index + entry.frames]
-            index += entry.frames
+        for entry, share in zip(transaction.entries, transaction.shares(array), strict=True):
+            mine = array[share.start : share.stop]
             if entry.args is None or not mine or mine[0][:1] == b"-":
                 continue
             name = (entry.args[0] or b"").upper()
@@ -222,19 +223,8 @@ class Modes:
             action(self, args, reply)
 
     def confirm(self, raw: bytes) -> None:
-        """A (un)subscription has been confirmed, asked for or not (a slot that moved away ends shard subscriptions)."""
-        try:
-            parts = elements(raw)[1]
-            kind = decode(parts[0]) if len(parts) > 1 else None
-        except ProtocolError:
-            return
-        if not isinstance(kind, bytes):  # no server's confirmation
-            return
-        held = self.channels.setdefault(_kind(kind.upper()), {})
-        if b"unsub" in kind:
-            held.pop(parts[1], None)
-        else:
-            held[parts[1]] = None
+        """A (un)subscription has been confirmed, asked for or not."""
+        channels.confirm(raw, self.channels)
 
     def unsolicited(self, frame: ReplyFrame) -> bool:
         """Whether this frame answers no command, unless it confirms one: messages, invalidations, MONITOR's lines."""
@@ -242,16 +232,11 @@ class Modes:
             case 0x3E:  # ">"
                 return True
             case 0x2A:  # "*"
-                return self.protocol == 2 and self.subscribed and frame.head in _UNASKED
+                return self.protocol == 2 and self.subscribed and frame.head in channels.UNASKED
             case 0x2B:  # "+"
                 return self.monitor and _MONITOR_LINE.match(frame.header) is not None
             case _:
                 return False
-
-
-def _kind(name: bytes) -> bytes:
-    """SUBSCRIBE and UNSUBSCRIBE count the same channels; patterns and shard channels are counted apart."""
-    return name.replace(b"UNSUB", b"SUB")
 
 
 def reply_word(args: Args) -> bytes | None:
@@ -271,7 +256,8 @@ def _number(args: Args, index: int, otherwise: int) -> int:
 
 def _multi(modes: Modes, _args: Args, _reply: ReplyFrame | None) -> None:
     if modes.transaction is None:
-        modes.transaction = Transaction(modes.db)
+        held = {kind: dict(names) for kind, names in modes.channels.items()}
+        modes.transaction = Transaction(modes.db, held)
 
 
 def _discard(modes: Modes, _args: Args, _reply: ReplyFrame | None) -> None:

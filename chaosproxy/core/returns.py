@@ -5,11 +5,12 @@ Takes the upstream's bytes; gives the client's bytes. Replies settle `modes` in 
 
 from chaosproxy.core import modes
 from chaosproxy.core.after import abandon, apply_after, drop, rebuild_exec
+from chaosproxy.core.channels import SUBSCRIBE, UNSUBSCRIBE
 from chaosproxy.core.effect import ProtocolFault
 from chaosproxy.core.leaving import Leaving
 from chaosproxy.core.line import Line
 from chaosproxy.core.pushes import push_work
-from chaosproxy.core.reply import ReplyFrame, ReplyFramer
+from chaosproxy.core.reply import ReplyFrame, ReplyFramer, elements
 from chaosproxy.core.slot import Element, Slot, Work
 from chaosproxy.core.syntax import CONFIRMATIONS, ProtocolError
 
@@ -117,9 +118,11 @@ class Returns:
         if frame.kind == _ERROR and _confirms(slot):
             slot.frames = 0
         elif slot.name.upper == b"EXEC" and not slot.carried:
+            # If not, what was queued was not carried out.
             slot.carried = frame.kind == _ARRAY and frame.header[1:2] != b"-"
-            if not slot.carried:  # what was queued was not carried out
-                slot.frames = 0
+        transaction = self.line.modes.transaction
+        if slot.carried and transaction is not None and transaction.overflows:
+            slot.frames = _missing(slot, transaction)
 
     def _add(self, slot: Slot, raw: bytes) -> None:
         """Bytes of a slot's reply: to the client at once, if it is its turn and nobody has to see the whole."""
@@ -287,6 +290,16 @@ class Returns:
             drop(line, work, "refused")
 
 
+def _missing(slot: Slot, transaction: modes.Transaction) -> int:
+    """How many frames are still to follow EXEC's array, parts of which are here: its header does not count them all."""
+    try:
+        array = elements(slot.parts[0])[1]
+    except ProtocolError:  # nested in ways that no server's are
+        return 0
+    array += slot.parts[1:]
+    return max(0, transaction.shares(array)[-1].stop - len(array))
+
+
 def _confirms(slot: Slot) -> bool:
     """Whether this slot's reply is confirmations."""
-    return slot.name.upper in modes.SUBSCRIBE or slot.name.upper in modes.UNSUBSCRIBE
+    return slot.name.upper in SUBSCRIBE or slot.name.upper in UNSUBSCRIBE
