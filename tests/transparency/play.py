@@ -30,7 +30,7 @@ _MASKS_SHORTEN = 4096
 _PROBE = b"*1\r\n$4\r\nxyzz\r\n"
 
 # Timestamps, ids and addresses: what differs between two direct runs.
-_ALWAYS_MASKED = (
+_MASKED = (
     # MONITOR: when, and from where.
     rb"\+\d{10}\.\d{6} \[(?P<keep>\d+) (?:127\.0\.0\.1:\d+|lua)\]",
     # HELLO's answer: the connection's id.
@@ -92,9 +92,9 @@ class Transcript:
         return any(part in got for got, _ in self.lines.values())
 
 
-def masked(got: bytes, patterns: tuple[bytes, ...], known: dict[str, bytes]) -> bytes:
+def masked(got: bytes, known: dict[str, bytes]) -> bytes:
     """Put a name in place of what differs from run to run by nature."""
-    for pattern in (*_ALWAYS_MASKED, *patterns):
+    for pattern in _MASKED:
         got = re.sub(pattern, _mask, got)
     for name, value in known.items():
         got = got.replace(b":%s\r\n" % value, b":<%s>\r\n" % name.encode())
@@ -144,7 +144,7 @@ class _Performance:
                 line.socket.close()
 
     def masked(self, line: Line) -> bytes:
-        return masked(bytes(line.got), self.script.masks, self.known)
+        return masked(bytes(line.got), self.known)
 
     def take(self, number: int, step: object) -> None:
         match step:

@@ -3,7 +3,7 @@
 Takes requests as bytes or words; gives frozen Scripts, which tests.transparency.play performs against any endpoint.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tests.wire import encode
@@ -97,8 +97,8 @@ class Script:
     modes: tuple[Mode, ...] = ALL_MODES
     settings: tuple[tuple[str, str], ...] = ()
     shows: bytes | dict[str, bytes] = b""
-    masks: tuple[bytes, ...] = field(default=())
-    """Patterns of bytes that differ from run to run by nature; their match counts as `<masked>`."""
+    only_calm: bool = False
+    """Not through a proxy whose faults look at everything: the script says why it sees that they do."""
 
     def only(self, **changes: object) -> "Script":
         """The same script with some fields changed."""

@@ -240,6 +240,8 @@ _MONITOR = (
             ),
         ),
         shows=b'"EXEC"',
+        # Before a MULTI in which a write may be swallowed the proxy looks at the scratch database.
+        only_calm=True,
     ),
     Script(
         "MONITOR and CLIENT REPLY",

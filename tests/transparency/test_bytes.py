@@ -7,6 +7,7 @@ everything and act on nothing.
 Masked, and nothing else: MONITOR's timestamps and addresses, client ids (HELLO, CLIENT ID, tracking-redir-broken).
 """
 
+import difflib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,7 +140,7 @@ def test_how_it_is_sent_makes_no_difference_to_the_server(
     for mode in script.modes:
         stage.prepare(script)
         again = perform(script, stage.server.port, resp=resp, mode=mode, expected=whole)
-        assert again.readable() == whole.readable(), f"sent {mode}"
+        assert again.lines == whole.lines, f"sent {mode}"
 
 
 def compare(stage: Stage, script: Script, resp: int, runs: tuple[tuple[str, Mode], ...]) -> None:
@@ -155,11 +156,11 @@ def compare(stage: Stage, script: Script, resp: int, runs: tuple[tuple[str, Mode
     # A half-closed connection is always ended by the server: all that it had to say has been heard.
     assert all(end != "open" for _, end in direct.lines.values()), direct.readable()
     for profile, mode in runs:
-        if mode not in script.modes:
+        if mode not in script.modes or (script.only_calm and profile != "calm"):
             continue
         stage.prepare(script)
         port = stage.proxies[profile].port
         through = perform(script, port, resp=resp, mode=mode, expected=direct)
-        assert through.readable() == direct.readable(), f"through the {profile} proxy, sent {mode}"
-        # Equal as read and equal altogether: long values are only summed up above.
-        assert through.lines == direct.lines
+        if through.lines != direct.lines:
+            diff = difflib.unified_diff(direct.readable(), through.readable(), "direct", "proxy")
+            pytest.fail(f"through the {profile} proxy, sent {mode}:\n" + "\n".join(diff))
