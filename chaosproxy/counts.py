@@ -16,6 +16,9 @@ DELAY_BUCKETS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.
 MOST_NAMES: Final = 500
 OTHER: Final = "other"
 
+#: What has happened: all that is counted, and of which `Fired` is an event too.
+Countable = Matched | Skipped | Fired | KeysTouched | ProtocolFault
+
 
 class Histogram:
     """Counts per bucket, not cumulative, and the sum of what was observed."""
@@ -73,7 +76,7 @@ class Counts:
 
     def count(
         self,
-        effect: Matched | Skipped | Fired | KeysTouched | ProtocolFault,
+        effect: Countable,
         profile: str,
         type_: str,
         known: Container[str],

@@ -4,6 +4,8 @@
 - tls.py: contexts from the files users name
 - listener.py: accepts clients (TCP, unix socket, TLS)
 - dial.py: opens connections to the server
+- entrance.py: what a new client meets before anybody is dialled for it
+- door.py: when nobody is listened to at all
 - connection.py: joins a client's two sockets and the conversation between them
 - sides.py: those two sockets, as asyncio sees them
 - alarm.py: the one timer of a conversation

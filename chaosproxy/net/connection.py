@@ -5,64 +5,54 @@ and carries out its effects.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING, Final, Literal, assert_never
+from typing import TYPE_CHECKING, Literal
 
 from chaosproxy.core.conversation import Conversation
-from chaosproxy.core.decision import Admit
 from chaosproxy.core.effect import (
     AskSide,
     AwaitFlush,
     CloseClient,
     CutOthers,
     Effect,
-    Fired,
     HalfClose,
-    KeysTouched,
-    Matched,
-    ProtocolFault,
-    Skipped,
     Wake,
 )
 from chaosproxy.net.alarm import Alarm
 from chaosproxy.net.dial import DialError
 from chaosproxy.net.ending import BRIEFLY, LINGER, RESET_PATIENCE, Farewell, Finish, Flush, reset
+from chaosproxy.net.entrance import Entrance
 
 if TYPE_CHECKING:
     from chaosproxy.net.proxy import Proxy
-
-#: What a client may send before its upstream side is there, in bytes; then it is no longer read.
-EARLY: Final = 65536
-
-Record = Matched | Skipped | Fired | KeysTouched | ProtocolFault
 
 
 class Link:
     """Joins the two sides of one client's connection.
 
-    The client's bytes wait in `early` until the upstream side is there. Once it has `ended` nothing reaches the
+    The client's bytes wait at the `entrance` until the upstream side is there. Once it has `ended` nothing reaches the
     conversation any more, and what the client still sends is thrown away.
     """
 
     __slots__ = (
-        "_alarm", "_client_full", "_client_held", "_dialling", "_draining", "_early", "_effects", "_eof",
-        "_farewell", "_finish", "_flush", "_let_in", "_proxy", "_to_client", "_to_upstream", "_upstream", "_upstream_full",
-        "_upstream_held", "client", "conversation", "ended", "number",
-        "relaying",
+        "_alarm", "_client_full", "_client_held", "_dialling", "_draining", "_effects", "_eof",
+        "_farewell", "_finish", "_flush", "_proxy", "_to_client", "_to_upstream", "_upstream", "_upstream_full",
+        "_upstream_held", "client", "conversation", "ended", "entrance",
+        "number", "relaying",
     )  # fmt: skip
 
     def __init__(
         self,
         proxy: "Proxy",
         number: int,
-        conversation: Conversation,
         client: asyncio.Transport,
-        admitted: Sequence[Admit] = (),
+        entrance: Entrance,
+        conversation: Conversation,
     ) -> None:
         self._proxy = proxy
         self.number = number
+        self.entrance = entrance
         self.conversation = conversation
         # These lists are the same ones for as long as the conversation lives.
         self._to_client, self._to_upstream = conversation.out_client, conversation.out_upstream
@@ -71,7 +61,6 @@ class Link:
         self.ended = False
         self.client: asyncio.Transport | None = client
         self._upstream: asyncio.Transport | None = None
-        self._early = bytearray()
         self._eof = False
         self._alarm = Alarm(self._wake)
         self._finish: Finish | None = None
@@ -80,35 +69,16 @@ class Link:
         # `full`: that side's write buffer is over its mark. `held`: that side is not being read.
         self._client_full = self._upstream_full = False
         self._client_held = self._upstream_held = self._draining = False
-        self._let_in = asyncio.Event()
         loop = asyncio.get_running_loop()
-        self._dialling: asyncio.Task[None] | None = loop.create_task(self._dial(admitted))
+        self._dialling: asyncio.Task[None] | None = loop.create_task(self._dial())
 
-    def let_in(self) -> None:
-        """Another profile is in force: what a new connection met under the old one is over."""
-        self._let_in.set()
-
-    async def _admit(self, admitted: Sequence[Admit]) -> bool:
-        """Let the client meet what was decided for it; whether it may go on."""
-        for admit in admitted:
-            if admit.delay:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._let_in.wait(), admit.delay)
-            if self._let_in.is_set() or admit.what == "accept":
-                continue
-            if admit.what == "accept_silent":
-                await self._let_in.wait()
-                continue
+    async def _dial(self) -> None:
+        if (refusal := await self.entrance.pass_through()) is not None:
             self._dialling = None
-            if admit.what == "error" and self.client is not None:
-                self._proxy.counts.to_client += len(admit.raw)
-                self.client.write(admit.raw)
-            self.end("close" if admit.what == "error" else "reset")
-            return False
-        return True
-
-    async def _dial(self, admitted: Sequence[Admit]) -> None:
-        if admitted and not await self._admit(admitted):
+            if refusal.raw and self.client is not None:
+                self._proxy.counts.to_client += len(refusal.raw)
+                self.client.write(refusal.raw)
+            self.end("close" if refusal.what == "error" else "reset")
             return
         try:
             self._upstream = await self._proxy.dial(self)
@@ -119,9 +89,7 @@ class Link:
             return
         self._dialling = None
         self.relaying = True
-        early = bytes(self._early)
-        self._early.clear()
-        if early:
+        if early := self.entrance.take():
             self.from_client(early)
         if self._eof:
             self.client_eof()
@@ -133,7 +101,7 @@ class Link:
         """Bytes arrived from the client."""
         if not self.relaying:
             if not self.ended:
-                self._early += data
+                self.entrance.keep(data)
                 self._flow()
             return
         self._proxy.counts.from_client += len(data)
@@ -246,8 +214,6 @@ class Link:
 
     def _carry_out(self, effect: Effect, now: float) -> None:
         match effect:
-            case Matched() | Skipped() | Fired() | KeysTouched() | ProtocolFault():
-                self._proxy.record(self, effect, now)
             case CloseClient(how):
                 self.end(how)
             case HalfClose(side):
@@ -265,7 +231,8 @@ class Link:
             case CutOthers():
                 self._proxy.cut_others(self, effect, now)
             case _:
-                assert_never(effect)
+                # All others say that something has happened; mypy knows if one does not.
+                self._proxy.record(self, effect, now)
 
     def _wake(self, now: float) -> None:
         self.tell(self.conversation.wake, now)
@@ -282,7 +249,7 @@ class Link:
 
     def _flow(self) -> None:
         """Read from each side just if the other one keeps up and the conversation has room."""
-        conversation, full = self.conversation, len(self._early) > EARLY
+        conversation, full = self.conversation, self.entrance.is_full
         if self.relaying:
             full = conversation.client_paused or self._upstream_full or self._draining
         if self.client is not None and full != self._client_held:
@@ -340,7 +307,7 @@ class Link:
         """From here on nothing reaches the conversation, and the server has lost its client."""
         self.ended = True
         self.relaying = False
-        self._early.clear()
+        self.entrance.take()
         if self._upstream is not None:
             self._upstream.abort()
         self._alarm.set(None, 0)

@@ -21,13 +21,14 @@ from chaosproxy.core.engine import Engine
 from chaosproxy.core.replay import Recording
 from chaosproxy.core.rule import Profile
 from chaosproxy.core.world import World
-from chaosproxy.counts import Counts
+from chaosproxy.counts import Countable, Counts
 from chaosproxy.journal import Journal
 from chaosproxy.net.address import Address, Upstream
-from chaosproxy.net.connection import Link, Record
+from chaosproxy.net.connection import Link
 from chaosproxy.net.dial import DialError, Dialler
 from chaosproxy.net.door import Door
 from chaosproxy.net.ending import Farewell, was_reset
+from chaosproxy.net.entrance import Entrance
 from chaosproxy.net.listener import Listener
 from chaosproxy.net.side import Side
 from chaosproxy.net.sides import ClientSide, UpstreamSide
@@ -146,7 +147,7 @@ class Proxy:
         world.switch(Engine(profile, world.table, seed, generation, now, first_connection=first))
         self._declare(world.engine)
         for link in list(self.links.values()):
-            link.let_in()
+            link.entrance.let_in()
             if not link.ended:
                 link.tell(link.conversation.switch)
         self._door.mind(now)
@@ -194,7 +195,7 @@ class Proxy:
         for effect in effects:
             self._write_down(effect, now)
         conversation = Conversation(self.world, number, host, now)
-        link = self.links[number] = Link(self, number, conversation, client, admitted)
+        link = self.links[number] = Link(self, number, client, Entrance(admitted), conversation)
         return link
 
     async def dial(self, link: Link) -> asyncio.Transport:
@@ -219,7 +220,7 @@ class Proxy:
             self._surveying = asyncio.get_running_loop().create_task(self._survey())
         return transport
 
-    def record(self, link: Link, effect: Record, now: float) -> None:
+    def record(self, link: Link, effect: Countable, now: float) -> None:
         """Write down and count what a conversation says has happened."""
         if isinstance(effect, ProtocolFault):
             _log.info(
@@ -233,7 +234,7 @@ class Proxy:
         if isinstance(effect, Fired):
             self._journal.record(effect, now)
             generation = effect.generation
-        elif not isinstance(effect, Record):
+        elif not isinstance(effect, Countable):
             return
         profile, types = self._profiles.get(generation, ("", {}))
         fault = "" if isinstance(effect, ProtocolFault) else effect.fault

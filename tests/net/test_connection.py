@@ -8,7 +8,7 @@ import time
 import pytest
 
 from chaosproxy.core.effect import AskSide, AwaitFlush, CloseClient, CutOthers, HalfClose
-from chaosproxy.net.connection import EARLY
+from chaosproxy.net.entrance import EARLY
 from tests.net.harness import receive_all, relay, send_until_full
 from tests.proxying import wait_for
 
@@ -94,7 +94,7 @@ def test_early_bytes_wait_and_are_bounded(harness, gate):
     sent = send_until_full(client.socket, 64 * MEGA)
     assert sent < 32 * MEGA
     (link,) = harness.links
-    assert EARLY < len(link._early) < EARLY + MEGA
+    assert EARLY < len(link.entrance._early) < EARLY + MEGA
     gate()
     upstream = harness.accept()
     assert receive_all(upstream, sent) == bytes(sent)
