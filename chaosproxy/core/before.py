@@ -38,7 +38,6 @@ from chaosproxy.core.slot import Element, Slot, Told, Work
 from chaosproxy.core.value import ErrorReply, decode, errors_in
 
 MAX_REACHED = "let go because max was reached"
-SIDE_FAILED = "the side connection failed"
 
 
 def fold(line: Line, work: Work, chosen: list[Chosen], now: float) -> None:
@@ -142,7 +141,6 @@ def _run(  # noqa: PLR0917 - one call's worth of what is at hand
     line: Line, work: Work, chosen: Chosen, run: Run, told: Told, now: float
 ) -> None:
     requests = run.requests(chosen.key)
-    line.touched(chosen, run.touch, 1 if chosen.key is not None else 0)
     work.settle = max(work.settle, run.settle)
     here = line.takes_ours and run.where == "upstream"
     # What follows on the same connection comes after it anyway.
@@ -152,7 +150,7 @@ def _run(  # noqa: PLR0917 - one call's worth of what is at hand
     def done(replies: Sequence[bytes] | None, then: float) -> None:
         del then
         work.waiting -= awaited
-        told.detail = SIDE_FAILED if replies is None else errors_in(replies)
+        _ran(line, work, told, run.touch, None if replies is None else errors_in(replies))
 
     if here:
         line.send_hidden(requests, now, done)
@@ -164,12 +162,21 @@ def _run(  # noqa: PLR0917 - one call's worth of what is at hand
 def _evict(line: Line, work: Work, chosen: Chosen, told: Told) -> None:
     work.waiting += 1
 
-    def done(detail: str) -> None:
+    def done(detail: str | None) -> None:
         work.waiting -= 1
-        told.detail = detail
+        _ran(line, work, told, "evicted", detail)
 
-    line.touched(chosen, "evicted", 1)
     evict(line, chosen.key or b"", work.exchange.db, done)
+
+
+def _ran(line: Line, work: Work, told: Told, touch: str, detail: str | None) -> None:
+    """What was to run has run; None: it could not, and nothing is told of it."""
+    if detail is not None:
+        told.detail = detail
+        line.touched(told.chosen, touch, 1 if told.chosen.key is not None else 0)
+    elif any(each is told for each in work.told):  # not if it is told already, as unknown
+        work.told = [each for each in work.told if each is not told]
+        line.skip(told.chosen, "side_connection")
 
 
 def _remember(line: Line, work: Work, now: float) -> None:

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 
 from chaosproxy.core.line import Line
 from chaosproxy.core.resp import encode_command
-from chaosproxy.core.value import ErrorReply, decode
+from chaosproxy.core.value import ErrorReply, decode, errors_in
 
 SETTING = b"notify-keyspace-events"
 
 
-def evict(line: Line, key: bytes, db: int, done: Callable[[str], None]) -> None:
-    """Evict the key; `done` gets a detail for the event."""
+def evict(line: Line, key: bytes, db: int, done: Callable[[str | None], None]) -> None:
+    """Evict the key; `done` gets a detail for the event, None if the side connection failed."""
 
     def asked(replies: Sequence[bytes] | None, now: float) -> None:
         del now
@@ -26,17 +26,12 @@ def evict(line: Line, key: bytes, db: int, done: Callable[[str], None]) -> None:
 
     def unlinked(replies: Sequence[bytes] | None, now: float) -> None:
         del now
-        if replies is None:
-            done("the side connection failed")
-        else:
-            done("unlinked: CONFIG is not allowed, so notifications say del")
+        unlinked = "unlinked: CONFIG is not allowed, so notifications say del"
+        done(None if replies is None else unlinked)
 
     def evicted(replies: Sequence[bytes] | None, now: float) -> None:
         del now
-        if replies is None or replies[-1][:1] == b"-":
-            done("the side connection failed" if replies is None else str(decode(replies[-1])))
-        else:
-            done("")
+        done(None if replies is None else errors_in(replies[-1:]))
 
     line.ask_side([encode_command(b"CONFIG", b"GET", SETTING)], db, asked)
 

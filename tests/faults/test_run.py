@@ -1,0 +1,203 @@
+"""`run`: other commands run on the server, exactly there; the client sees nothing of them."""
+
+import pytest
+
+from tests.conversation import Talk
+
+BEFORE = "- {fault: run, match: {commands: SET}, at: before_forward, commands: [[INCR, n], [DEL, '{key}:x']]}"
+AFTER = "- {fault: run, match: {commands: SET}, at: after_apply, commands: [[RPUSH, l, '{key}']]}"
+LAST = "- {fault: run, match: {commands: SET}, at: after_reply, commands: [[RPUSH, l, '{key}']]}"
+
+
+def both(function):
+    """Run a test in RESP2 and RESP3."""
+    return pytest.mark.parametrize("protocol", [2, 3])(function)
+
+
+@both
+def test_before_forward(protocol):
+    """They go out just ahead of the command, on its own connection; their replies are hidden."""
+    with Talk(BEFORE, protocol=protocol) as talk:
+        talk.client("GET a", "SET k v", "GET b")
+        talk.expect_upstream("GET a", "INCR n", "DEL k:x", "SET k v", "GET b")
+        talk.upstream('"A"', ":7", ":0", "+OK", '"B"')
+        talk.expect_client('"A"', "+OK", '"B"')
+        talk.expect_fired("run", applied="yes", told="ok", outcome="ok", detail="")
+        assert [(touched.how, touched.count) for touched in talk.touched()] == [("run", 1)]
+
+
+def test_their_errors_are_told():
+    """An error of theirs reaches the event, and nobody else."""
+    with Talk(BEFORE) as talk:
+        talk.client("SET k v")
+        talk.expect_upstream("INCR n", "DEL k:x", "SET k v")
+        talk.upstream("-ERR value is not an integer or out of range", ":0", "+OK")
+        talk.expect_client("+OK")
+        talk.expect_fired("run", detail="ERR value is not an integer or out of range")
+
+
+def test_without_a_key():
+    """A command without keys puts nothing in the place of {key}, and no key is touched."""
+    rule = (
+        "- {fault: run, match: {commands: PING}, at: before_forward, commands: [[ECHO, '{key}']]}"
+    )
+    with Talk(rule) as talk:
+        talk.client("PING")
+        talk.expect_upstream(b"*2\r\n$4\r\nECHO\r\n$0\r\n\r\n", "PING")
+        talk.upstream('""', "+PONG")
+        talk.expect_client("+PONG")
+        assert [(touched.how, touched.count) for touched in talk.touched()] == [("run", 0)]
+
+
+@pytest.mark.parametrize(
+    ("sent", "answer"),
+    [("MULTI", "+OK"), ("CLIENT REPLY OFF", None), ("CLIENT REPLY SKIP", None), ("ASKING", "+OK")],
+)
+def test_aside(sent, answer):
+    """Where nothing of ours may go on the client's connection the side connection runs them, and the command waits."""
+    with Talk(BEFORE) as talk:
+        talk.client(sent, "SET k v", "GET b")
+        talk.expect_upstream(sent)
+        if answer:
+            talk.upstream(answer)
+            talk.expect_client(answer)
+        talk.expect_side("INCR n", "DEL k:x", db=0, where="upstream")
+        talk.expect_silence()
+        talk.side(":1", ":0")
+        assert talk.heard("upstream").startswith(b"*3\r\n$3\r\nSET")
+
+
+def test_aside_in_the_database_of_the_client():
+    """The side connection is told which database and protocol the client uses, also one selected in the transaction."""
+    with Talk(BEFORE, protocol=3) as talk:
+        talk.handshake("MULTI", "+OK")
+        talk.handshake("SELECT 3", "+QUEUED")
+        talk.client("SET k v")
+        talk.expect_side("INCR n", "DEL k:x", db=3, protocol=3)
+        talk.side(":1", ":0")
+        talk.expect_upstream("SET k v")
+        talk.upstream("+QUEUED")
+        talk.expect_client("+QUEUED")
+        talk.handshake("EXEC", "*[+OK +OK]")
+        talk.expect_fired("run", applied="yes", told="ok", db=3)
+
+
+def test_the_side_connection_fails_before():
+    """The command goes on, and nothing is said to have run."""
+    with Talk(BEFORE) as talk:
+        talk.handshake("MULTI", "+OK")
+        talk.client("SET k v")
+        talk.side()
+        talk.expect_upstream("SET k v")
+        talk.expect_nothing_fired()
+        assert talk.skipped("run") == ["side_connection"]
+        assert not talk.touched()
+
+
+def test_the_side_connection_fails_after_the_upstream_stopped_making_sense():
+    """What was told as unknown is not taken back."""
+    with Talk(BEFORE) as talk:
+        talk.handshake("MULTI", "+OK")
+        talk.client("SET k v")
+        talk.upstream(b"?\r\n")
+        talk.expect_client(b"?\r\n")
+        talk.expect_raw("upstream")
+        talk.expect_upstream("SET k v")
+        talk.expect_fired("run", applied="unknown")
+        talk.side()
+
+
+@both
+def test_after_apply(protocol):
+    """They run once the command was applied, and its reply, with all behind it, waits for them."""
+    with Talk(AFTER, protocol=protocol) as talk:
+        talk.client("SET k v", "GET b")
+        talk.expect_upstream("SET k v", "GET b")
+        talk.expect_nothing_fired()
+        talk.upstream("+OK", '"B"')
+        talk.expect_side("RPUSH l k", where="upstream")
+        talk.expect_silence()
+        talk.side(":1")
+        talk.expect_client("+OK", '"B"')
+        talk.expect_fired("run", position="after_apply", applied="yes", outcome="ok")
+
+
+def test_after_an_error():
+    """A command that was refused was not applied; what was to run after it runs all the same, and the event is true."""
+    with Talk(AFTER) as talk:
+        talk.client("SET k v")
+        talk.expect_upstream("SET k v")
+        talk.upstream("-OOM command not allowed")
+        talk.side(":1")
+        talk.expect_client("-OOM command not allowed")
+        talk.expect_fired("run", applied="no")
+
+
+def test_the_side_connection_fails_after():
+    """The reply goes on, and nothing is said to have run."""
+    with Talk(AFTER) as talk:
+        talk.client("SET k v")
+        talk.expect_upstream("SET k v")
+        talk.upstream("+OK")
+        talk.side()
+        talk.expect_client("+OK")
+        assert talk.skipped("run") == ["side_connection"]
+        assert not talk.touched()
+
+
+@both
+def test_after_reply(protocol):
+    """They run when the client has the reply: its stack has acknowledged every byte."""
+    with Talk(LAST, protocol=protocol) as talk:
+        talk.client("SET k v", "SET k2 v")
+        talk.expect_upstream("SET k v", "SET k2 v")
+        talk.upstream("+OK", "+OK")
+        talk.expect_client("+OK", "+OK")
+        talk.expect_nothing_fired()
+        talk.flushed()
+        talk.expect_side("RPUSH l k2")
+        talk.side(":1")
+        talk.side(":2")
+        talk.flushed()  # one was asked for each
+        talk.expect_fired("run", position="after_reply", keys=(b"k",))
+        talk.expect_fired("run", position="after_reply", keys=(b"k2",))
+
+
+def test_after_reply_and_the_client_is_gone():
+    """A client that goes before it has acknowledged the reply: nothing runs after it."""
+    with Talk(LAST) as talk:
+        talk.client("SET k v")
+        talk.expect_upstream("SET k v")
+        talk.upstream("+OK")
+        talk.expect_client("+OK")
+        talk.client_gone()
+        assert talk.skipped("run") == ["client_gone"]
+        talk._awaited.clear()
+
+
+def test_after_reply_and_another_profile():
+    """What had not begun when its profile ended does not begin."""
+    with Talk(LAST) as talk:
+        talk.client("SET k v", "SET k2 v")
+        talk.expect_upstream("SET k v", "SET k2 v")
+        talk.upstream("+OK")
+        talk.expect_client("+OK")
+        talk.switch()
+        talk.flushed()
+        talk.upstream("+OK")
+        talk.expect_client("+OK")
+        assert talk.skipped("run") == ["switched", "switched"]
+
+
+def test_in_a_transaction_after_apply():
+    """After EXEC has carried it out, not after it was queued."""
+    with Talk(AFTER) as talk:
+        talk.handshake("MULTI", "+OK")
+        talk.handshake("SET k v", "+QUEUED")
+        talk.client("EXEC")
+        talk.expect_upstream("EXEC")
+        talk.upstream("*[+OK]")
+        talk.expect_client()
+        talk.side(":1")
+        talk.expect_client("*[+OK]")
+        talk.expect_fired("run", applied="yes", command="SET")
