@@ -258,3 +258,37 @@ def test_finish_cancelled(tls_pair, monkeypatch):
     time.sleep(0.15)
     tls_pair.write(b"late")
     assert receive_all(tls_pair.client, 4) == b"late"
+
+
+class Slow:
+    """A TLS transport whose buffer below is still being written: each poll finds more bytes acknowledged."""
+
+    def __init__(self, sock, acknowledged):
+        self.sock = sock
+        self.acknowledged = acknowledged
+        self.polls = 0
+
+    def get_write_buffer_size(self):
+        return 0
+
+    def get_extra_info(self, name):
+        return self if name == "socket" else "a context"
+
+    family = socket.AF_INET
+
+    def fileno(self):
+        return self.sock.fileno()
+
+    def getsockopt(self, *_):
+        acked = self.acknowledged[min(self.polls, len(self.acknowledged) - 1)]
+        self.polls += 1
+        return bytes(120) + acked.to_bytes(8, "little")
+
+
+def test_tls_flush_sees_the_buffer_below(pair):
+    """Empty buffers are not enough under TLS: as long as more is being acknowledged there was more to write."""
+    slow = Slow(pair.client, [10, 20, 30, 30])
+    answers = []
+    pair.loop.call(lambda: Flush(slow, answers.append))
+    wait_for(lambda: answers, "flushed")
+    assert slow.polls == 4
