@@ -157,6 +157,14 @@ def rebuild_exec(line: Line, slot: Slot, transaction: modes.Transaction, now: fl
     return array
 
 
+def must_change(line: Line, slot: Slot) -> bool:
+    """Whether this reply is an array in which elements of our own stand, or some are missing."""
+    transaction = line.modes.transaction
+    if slot.name.upper != b"EXEC" or transaction is None:
+        return False
+    return any(isinstance(e.element, Element) and e.element.changes for e in transaction.entries)
+
+
 def works_of(transaction: modes.Transaction) -> list[Work]:
     """The commands of a transaction for which something was decided."""
     elements_ = [e.element for e in transaction.entries if isinstance(e.element, Element)]

@@ -6,7 +6,7 @@ Takes a line's full slots; gives the client's bytes, and the close or the silenc
 from collections import deque
 from itertools import pairwise
 
-from chaosproxy.core.after import abandon, ask_to_run, drop, works_of
+from chaosproxy.core.after import abandon, ask_to_run, drop, must_change, works_of
 from chaosproxy.core.decision import Cut, Position, Silence
 from chaosproxy.core.effect import AwaitFlush, CloseClient, Outcome
 from chaosproxy.core.effect import Told as Seen
@@ -98,8 +98,9 @@ class Leaving:
     def _break_off(self, slot: Slot) -> None:
         """The upstream is gone before this reply was whole: the client gets what came of it, and nothing after it."""
         line = self.line
-        line.flush(slot, reply=not slot.whole)
-        self._hang_up(rest=line.expect[0] is slot and not slot.whole)
+        as_it_is = not must_change(line, slot)
+        line.flush(slot, reply=as_it_is)
+        self._hang_up(rest=line.expect[0] is slot and as_it_is)
 
     def _hang_up(self, *, rest: bool) -> None:
         """The line ends as the upstream did; `rest`: the unfinished reply is the client's."""

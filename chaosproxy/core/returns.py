@@ -4,7 +4,7 @@ Takes the upstream's bytes; gives the client's bytes. Replies settle `modes` in 
 """
 
 from chaosproxy.core import modes
-from chaosproxy.core.after import abandon, apply_after, drop, rebuild_exec
+from chaosproxy.core.after import abandon, apply_after, drop, must_change, rebuild_exec, works_of
 from chaosproxy.core.channels import SUBSCRIBE, UNSUBSCRIBE
 from chaosproxy.core.effect import ProtocolFault
 from chaosproxy.core.leaving import Leaving
@@ -217,13 +217,11 @@ class Returns:
         line = self.line
         transaction = line.modes.transaction
         if slot.name.upper == b"EXEC" and transaction is not None:
-            mine = [e.element for e in transaction.entries if isinstance(e.element, Element)]
-            if transaction.turns or any(element.changes for element in mine):
+            if transaction.turns or must_change(line, slot):
                 return False
-            for element in mine:
-                if element.work is not None:
-                    line.tell(element.work, "yes", "ok")
-                    drop(line, element.work, "too_large")
+            for work in works_of(transaction):
+                line.tell(work, "yes", "ok")
+                drop(line, work, "too_large")
         slot.whole = False
         if slot.work is not None:
             drop(line, slot.work, "too_large")

@@ -46,20 +46,20 @@ class Blackhole(Fault):
         """What falls silent has to be there at that position."""
         if self.what == "request" and at is not Position.BEFORE_FORWARD:
             raise Invalid(
-                "what: request goes with at: before_forward; later there is no request to lose",
+                "request goes with at: before_forward; later there is no request to lose",
                 ("what",),
             )
         if self.what == "reply" and at is not Position.AFTER_APPLY:
-            raise Invalid("what: reply goes with at: after_apply", ("what",))
+            raise Invalid("reply goes with at: after_apply", ("what",))
         if self.what != "connection":
             if self.for_ is not None:
                 raise Invalid(
-                    "for goes with what: connection; to be late is the fault latency", ("for",)
+                    "goes with what: connection; to be late is the fault latency", ("for",)
                 )
             if self.direction != "both":
-                raise Invalid("direction goes with what: connection", ("direction",))
+                raise Invalid("goes with what: connection", ("direction",))
         if self.bytes is not None and at is not Position.MID_REPLY:
-            raise Invalid("bytes goes with at: mid_reply", ("bytes",))
+            raise Invalid("goes with at: mid_reply", ("bytes",))
 
     def decide(self, context: Context) -> Decision:
         """Fall silent."""

@@ -38,7 +38,7 @@ class Disconnect(Fault):
     def check(self, at: Position) -> None:
         """Bytes of a reply mean something in the middle of one only."""
         if self.bytes is not None and at is not Position.MID_REPLY:
-            raise Invalid("bytes goes with at: mid_reply", ("bytes",))
+            raise Invalid("goes with at: mid_reply", ("bytes",))
 
     def decide(self, context: Context) -> Decision:
         """Cut."""
