@@ -269,6 +269,8 @@ class Returns:
             slot.name.tally.took(now - slot.since)
         if slot.work is not None:
             self._act(slot, slot.work, frame, queued, now)
+        if queued and frame is not None and frame.kind != _ERROR and _garbles(slot):
+            self._go_raw("CLIENT REPLY in a transaction: EXEC's array will lack elements")
 
     def _act(
         self, slot: Slot, work: Work, frame: ReplyFrame | None, queued: bool, now: float
@@ -296,6 +298,11 @@ def _missing(slot: Slot, transaction: modes.Transaction) -> int:
         return 0
     array += slot.parts[1:]
     return max(0, transaction.shares(array)[-1].stop - len(array))
+
+
+def _garbles(slot: Slot) -> bool:
+    """Whether this, queued, makes EXEC's array announce more than it has, so that its end cannot be known."""
+    return slot.name.upper == b"CLIENT" and modes.reply_word(slot.args) in (b"OFF", b"SKIP")
 
 
 def _confirms(slot: Slot) -> bool:

@@ -128,11 +128,3 @@ def test_a_transaction_that_leaves_what_it_took(faults: str):
             ),
             ("ECHO x", '"x"'),
         )
-
-
-@pytest.mark.parametrize("faults", ["", ARMED])
-def test_monitor_says_nothing_to_a_monitor(faults: str):
-    """A second MONITOR gets no reply, and what comes behind it gets its own."""
-    line = b'+1700000000.000001 [0 127.0.0.1:1] "PING"\r\n'
-    with Talk(faults) as talk:
-        exchange(talk, ("MONITOR", "+OK"), ("MONITOR",), ("PING", line, "+PONG"))
