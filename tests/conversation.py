@@ -379,7 +379,9 @@ class Talk:
         self._over = line.closed
         if not self._over:
             slots = {id(slot): slot for slot in (*line.slots, *line.expect)}.values()
-            pieces = [(*s.before, *s.parts, *s.behind, *(s.pieces or ())) for s in slots]
+            pieces = [
+                (*s.before, *s.parts, *s.behind, *(raw for _, raw in s.pieces or ())) for s in slots
+            ]
             held = sum(len(raw) for each in pieces for raw in each)
             assert line.held == held, self._failed(f"{held} bytes are held, counted {line.held}")
         for number in woken:

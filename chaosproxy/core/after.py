@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from chaosproxy.core import modes
-from chaosproxy.core.decision import Answer, Cut, Decision, Delay, Pieces, Position, Run, Silence
+from chaosproxy.core.decision import Answer, Beside, Cut, Decision, Delay, Pieces, Position, Run, Silence
 from chaosproxy.core.effect import Applied
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.engine import Chosen
@@ -40,6 +40,8 @@ def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> b
     work.after.clear()
     ended = False
     delay = 0.0
+    ahead = behind = b""
+    sliced: list[Chosen] = []
     for chosen in todo:
         if ended or slot.final is not None:
             line.skip(chosen, "ended")
@@ -53,21 +55,42 @@ def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> b
                 raw, ended = decision.raw, True
                 told: Seen = ("error" if raw[:1] == b"-" else "ok") if raw else "nothing"
                 line.fire(chosen, work, applied, told, "unknown" if told == "error" else "ok")
+            case Beside():
+                ahead, behind = ahead + decision.ahead, decision.behind + behind
+                line.fire(chosen, work, applied, seen, "ok")
+            case Pieces():
+                sliced.append(chosen)
             case _:
-                _set_on(line, slot, chosen, work, decision, applied, raw)
+                _set_on(line, slot, chosen, work, decision, applied)
+    for chosen in sliced:
+        _cut_up(line, slot, chosen, work, applied, raw, len(ahead))
     if delay:
         slot.due = max(slot.due, now) + delay
-    return raw
+    return ahead + raw + behind if ahead or behind else raw
 
 
-def _set_on(  # noqa: PLR0917 - one call's worth of what is at hand
+def _cut_up(  # noqa: PLR0917 - one call's worth of what is at hand
     line: Line,
     slot: Slot,
     chosen: Chosen,
     work: Work,
-    decision: Decision | None,
     applied: Applied,
     raw: bytes,
+    start: int,
+) -> None:
+    """Cut what the client gets in the end, be it the server's or not; several rules' cuts add up, and so do gaps."""
+    decision = line.decide(chosen, work.exchange, reply=raw)
+    if not isinstance(decision, Pieces):
+        line.skip(chosen, "not_applicable")
+        return
+    for cut in decision.cuts:
+        slot.cuts[start + cut] = slot.cuts.get(start + cut, 0.0) + decision.gap
+    seen: Seen = "error" if raw[:1] == b"-" else "ok"
+    line.fire(chosen, work, applied, seen, "ok", detail=pieces_detail(decision.cuts, len(raw)))
+
+
+def _set_on(  # noqa: PLR0917 - one call's worth of what is at hand
+    line: Line, slot: Slot, chosen: Chosen, work: Work, decision: Decision | None, applied: Applied
 ) -> None:
     """Set on the slot what happens when its reply leaves."""
     match decision:
@@ -75,10 +98,6 @@ def _set_on(  # noqa: PLR0917 - one call's worth of what is at hand
             run_after(line, LastRun(chosen, decision, work, applied), slot)
         case Cut() | Silence():
             slot.final = Final(chosen, decision, work, applied)
-        case Pieces(cuts, gap):
-            slot.cuts, slot.gap = cuts, gap
-            seen: Seen = "error" if raw[:1] == b"-" else "ok"
-            line.fire(chosen, work, applied, seen, "ok", detail=pieces_detail(cuts, len(raw)))
         case _:  # it belongs to another position
             line.skip(chosen, "not_applicable")
 
@@ -134,6 +153,7 @@ def rebuild_exec(line: Line, slot: Slot, transaction: modes.Transaction, now: fl
         return []
     array += slot.parts[1:]
     out: list[bytes] = []
+    cuts: dict[int, float] = {}
     changed = False
     count = 0
     for entry, share in zip(transaction.entries, transaction.shares(array), strict=True):
@@ -148,13 +168,32 @@ def rebuild_exec(line: Line, slot: Slot, transaction: modes.Transaction, now: fl
             for old, new in element.renamed:
                 raw = raw.replace(old, new)
             if element.work is not None:
-                raw = apply_after(line, element.work, raw, slot, now)
-            changed = changed or raw is not sent
+                raw = _apply_element(line, element.work, raw, slot, now, cuts, sum(map(len, out)))
+            changed = changed or raw is not sent or bool(cuts)
         out.append(raw)
         count += 1
     if changed:
-        line.replace(slot, [b"".join((*pushes, b"*%d\r\n" % count, *out))])
+        head = b"".join(pushes) + b"*%d\r\n" % count
+        slot.cuts = {len(head) + cut: gap for cut, gap in cuts.items()}
+        line.replace(slot, [head + b"".join(out)])
     return array
+
+
+def _apply_element(  # noqa: PLR0917 - one call's worth of what is at hand
+    line: Line,
+    work: Work,
+    raw: bytes,
+    slot: Slot,
+    now: float,
+    cuts: dict[int, float],
+    start: int,
+) -> bytes:
+    """Add up what happens to one element of EXEC's array, `start` bytes behind the array's header."""
+    raw = apply_after(line, work, raw, slot, now)
+    cuts.update((start + cut, gap) for cut, gap in slot.cuts.items())
+    slot.cuts.clear()
+    slot.paces += [bucket for bucket in work.reply_buckets if bucket not in slot.paces]
+    return raw
 
 
 def must_change(line: Line, slot: Slot) -> bool:
@@ -190,6 +229,16 @@ def drop(line: Line, work: Work, reason: str) -> None:
     if work.swallowed is not None:
         line.skip(work.swallowed[0], reason)
         work.swallowed = None
+
+
+def unpaced(line: Line, work: Work) -> None:
+    """Its reply is too large to be held: it does not pass through the buckets that it was to pass through."""
+    for told, pace in work.paces:
+        if pace.replies is not None and pace.requests is None:
+            work.told = [each for each in work.told if each is not told]
+            line.skip(told.chosen, "too_large")
+        elif pace.replies is not None:
+            told.detail += ", the request only: the reply is too large to be held"
 
 
 def pieces_detail(cuts: Sequence[int], size: int) -> str:

@@ -13,6 +13,7 @@ from chaosproxy.core.command import Command
 from chaosproxy.core.decision import (
     Admit,
     Answer,
+    Beside,
     Cut,
     Decision,
     Delay,
@@ -60,7 +61,7 @@ def fold(line: Line, work: Work, chosen: list[Chosen], now: float) -> None:
 def _note(line: Line, work: Work, chosen: Chosen, decision: Decision | None) -> float:
     """Keep one decision for when its time comes; give the delay it adds."""
     match decision:
-        case None | Pieces() | Admit():
+        case None | Pieces() | Beside() | Admit():
             line.skip(chosen, "not_applicable")
         case Delay(seconds):
             work.told.append(Told(chosen, delay=seconds))
@@ -80,8 +81,11 @@ def _note(line: Line, work: Work, chosen: Chosen, decision: Decision | None) -> 
             else:
                 work.repeats.append((chosen, decision))
         case Pace():
-            work.paces.append(decision)
-            work.told.append(Told(chosen, detail=f"{decision.bucket.rate:g} bytes a second"))
+            bucket = decision.requests or decision.replies
+            rate = f"{bucket.rate:g} bytes a second" if bucket is not None else ""
+            told = Told(chosen, detail=rate)
+            work.told.append(told)
+            work.paces.append((told, decision))
         case Answer() | Swallow() | Cut() | Silence() | Past():
             work.final = (chosen, decision)
         case _:
@@ -215,20 +219,23 @@ def _keep_image(line: Line, work: Work, memory: Memory, key: bytes, now: float) 
 
 
 def pace(line: Line, work: Work, now: float) -> bool:
-    """Let the request pass no faster than its buckets do; False while it has to wait."""
-    buckets = [each.bucket for each in work.paces if each.direction != "to_client"]
-    if not buckets or work.final is not None:
+    """Let the request pass no faster than its buckets do; False while it has to wait.
+
+    One that goes nowhere in the end takes as long, and not a byte of it leaves.
+    """
+    buckets = [each.requests for _, each in work.paces if each.requests is not None]
+    if not buckets:
         return True
     if not work.pieces:
-        work.pieces.extend(buckets[0].pieces(work.raw))
+        pieces = [work.raw] if work.final is not None else buckets[0].pieces(work.raw)
+        work.pieces.extend(pieces)
         work.due = max(bucket.take(len(work.pieces[0]), now) for bucket in buckets)
     while now >= work.due:
         if len(work.pieces) == 1:
             work.raw = work.pieces.popleft()
-            work.paces = [each for each in work.paces if each.direction != "to_upstream"]
             return True
         line.out_upstream.append(work.pieces.popleft())
-        work.due = max(bucket.take(len(work.pieces[0]), now) for bucket in buckets)
+        work.due = max(bucket.take(len(work.pieces[0]), work.due) for bucket in buckets)
     return False
 
 
@@ -236,7 +243,7 @@ def forward(line: Line, work: Work, now: float) -> None:
     """The request goes to Redis; its reply has a slot from here on."""
     whole = work.raw
     slot = Slot(work.name, work.args, now, work if work.matters else None)
-    slot.paces = [each.bucket for each in work.paces if each.direction != "to_upstream"]
+    slot.paces = work.reply_buckets
     for chosen, repeat in work.repeats:
         work.told.append(Told(chosen, detail=f"applied {repeat.times} times"))
         slot.work = work

@@ -8,7 +8,7 @@ QUANTUM = 0.02
 
 
 class Bucket:
-    """`rate` is bytes a second. It holds no more than it has: nothing is saved up while nothing passes."""
+    """`rate` is bytes a second. Nothing is saved up while nothing passes."""
 
     __slots__ = ("_free", "rate")
 
@@ -16,9 +16,13 @@ class Bucket:
         self.rate = rate
         self._free = 0.0
 
-    def take(self, size: int, now: float) -> float:
-        """Let `size` bytes pass as soon as those before them have; give the time at which they have passed."""
-        self._free = max(self._free, now) + size / self.rate
+    def take(self, size: int, since: float) -> float:
+        """Let `size` bytes pass as soon as those before them have; give the time at which they have passed.
+
+        `since` is when they could have begun: of one transfer's next piece that is when the one before it had passed, not
+        the later time at which somebody woke up to send it, or every late waking would make the line slower.
+        """
+        self._free = max(self._free, since) + size / self.rate
         return self._free
 
     def pieces(self, raw: bytes) -> list[bytes]:

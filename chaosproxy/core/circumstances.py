@@ -8,7 +8,7 @@ from typing import Final
 
 from chaosproxy.core.scalar import NAME, choice, expected, whole
 from chaosproxy.core.setting import Kind
-from chaosproxy.core.units import COMMANDS, GLOBS, record
+from chaosproxy.core.units import COMMANDS, GLOBS, one_or_list, record
 
 STATES: Final = ("transaction", "watching", "subscribed", "blocked")
 PUSHES: Final = (
@@ -44,9 +44,9 @@ class AfterTest:
 
 @dataclass(frozen=True, slots=True)
 class PushTest:
-    """`kind`: the push's first word; `channel`: globs on the channel it came by."""
+    """`kind`: the push's first word, or several; `channel`: globs on the channel it came by, or the keys it is about."""
 
-    kind: str | None = None
+    kind: tuple[str, ...] = ()
     channel: tuple[bytes, ...] | None = None
 
 
@@ -89,6 +89,6 @@ AFTER: Final = record(
 PUSH: Final = record(
     "{kind: word, channel: glob}",
     "{kind: message, channel: 'chat:*'}",
-    {"kind": choice("kind", *PUSHES), "channel": GLOBS},
+    {"kind": one_or_list("kind or list of them", choice("kind", *PUSHES)), "channel": GLOBS},
     PushTest,
 )

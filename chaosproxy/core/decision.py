@@ -135,10 +135,18 @@ class Pieces:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Request and reply pass no faster than the bucket lets them, in its direction. Not final."""
+    """The request passes no faster than one bucket lets it, its reply than the other; None: as it comes. Not final."""
 
-    bucket: Bucket
-    direction: Direction = "both"
+    requests: Bucket | None
+    replies: Bucket | None
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The client gets these frames just ahead of this one and just behind it. Not final."""
+
+    ahead: bytes = b""
+    behind: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,4 +166,4 @@ class Admit:
 
 
 Final = Answer | Swallow | Cut | Silence | Past
-Decision = Delay | Final | Run | Evict | Rewrite | Repeat | Hold | Pieces | Pace | Admit
+Decision = Delay | Final | Run | Evict | Rewrite | Repeat | Hold | Pieces | Pace | Beside | Admit

@@ -24,7 +24,7 @@ def local(line: Line, work: Work, raw: bytes, now: float) -> bool:
     """Give the client a reply of our own, in its place; False if it gets none to this command."""
     answers = line.modes.answers
     if answers:
-        slot = Slot(work.name, work.args, now, parts=[raw], full=True)
+        slot = Slot(work.name, work.args, now, parts=[raw], full=True, paces=work.reply_buckets)
         line.held += len(raw)
         line.slots.append(slot)
     if line.modes.skip:  # which is settled only when nothing is unanswered

@@ -59,18 +59,17 @@ class Leaving:
                 line.flush(slot)
                 return True
             slot.pieces = self._cut(slot)
-            slot.due = self._piece_due(slot, now, now)
+            slot.due = _next_due(slot, now, now)
         while slot.pieces:
             if slot.due > now:
                 return False
-            piece = slot.pieces.popleft()
+            piece = slot.pieces.popleft()[1]
             line.held -= len(piece)
             line.give(piece)
-            if slot.pieces:
-                slot.due = self._piece_due(slot, now, now + slot.gap)
+            slot.due = _next_due(slot, slot.due, now)
         return True
 
-    def _cut(self, slot: Slot) -> deque[bytes]:
+    def _cut(self, slot: Slot) -> deque[tuple[float, bytes]]:
         """A reply's pieces, as far as the client is to get it; the rest is `owed`."""
         line = self.line
         raw = b"".join(slot.parts)
@@ -82,18 +81,15 @@ class Leaving:
         slot.owed = raw[given:]
         slot.reply = raw
         line.held -= len(slot.owed)
-        edges = [0, *(cut for cut in slot.cuts if 0 < cut < given), given]
-        pieces = [raw[low:high] for low, high in pairwise(edges) if high > low]
-        if slot.paces:
-            pieces = [part for piece in pieces for part in slot.paces[0].pieces(piece)]
-        return deque(pieces)
-
-    def _piece_due(self, slot: Slot, now: float, due: float) -> float:
-        """When the next piece may leave."""
-        if slot.paces and slot.pieces:
-            size = len(slot.pieces[0])
-            due = max(due, *(bucket.take(size, now) for bucket in slot.paces))
-        return due
+        edges = [0, *sorted(cut for cut in slot.cuts if 0 < cut < given), given]
+        pieces: deque[tuple[float, bytes]] = deque()
+        for low, high in pairwise(edges):
+            if low == high:
+                break
+            first, *rest = slot.paces[0].pieces(raw[low:high]) if slot.paces else [raw[low:high]]
+            pieces.append((slot.cuts.get(low, 0.0), first))
+            pieces += [(0.0, part) for part in rest]
+        return pieces
 
     def _break_off(self, slot: Slot) -> None:
         """The upstream is gone before this reply was whole: the client gets what came of it, and nothing after it."""
@@ -130,7 +126,7 @@ class Leaving:
         line.hush(decision, now)
         if not slot.owed:
             return True
-        slot.pieces = deque([slot.owed])
+        slot.pieces = deque([(0.0, slot.owed)])
         line.held += len(slot.owed)
         slot.owed = b""
         return False
@@ -154,8 +150,10 @@ class Leaving:
         line = self.line
         for slot in line.slots:
             slot.due = min(slot.due, now)
-            slot.gap = 0.0
+            slot.cuts.clear()
             slot.paces.clear()
+            if slot.pieces is not None:
+                slot.pieces = deque((0.0, piece) for _, piece in slot.pieces)
             if slot.never:
                 slot.never = False
                 line.give(slot.owed)
@@ -189,7 +187,7 @@ class Leaving:
         for slot in line.slots:
             if slot.pieces is None:
                 line.flush(slot)
-            for piece in slot.pieces or ():
+            for _, piece in slot.pieces or ():
                 line.give(piece)
         line.slots.clear()
         line.held = 0
@@ -207,6 +205,15 @@ class Leaving:
             under_way = any(slot.name.upper == b"EXEC" for slot in line.expect)
             abandon(line, transaction, reason, "unknown" if under_way else "no", seen)
         self._forget_flushing(reason)
+
+
+def _next_due(slot: Slot, since: float, now: float) -> float:
+    """When the next piece may leave: after its gap, which counts from now, and as fast as its buckets let it."""
+    if not slot.pieces:
+        return now
+    gap, piece = slot.pieces[0]
+    start = now + gap if gap else since
+    return max([start, *(bucket.take(len(piece), start) for bucket in slot.paces)])
 
 
 def _share(at: Position, decision: Cut | Silence, raw: bytes) -> tuple[int, Seen, str]:

@@ -194,9 +194,9 @@ class Line:
             pieces.clear()
 
     def replace(self, slot: Slot, parts: Sequence[bytes]) -> None:
-        """Put other bytes in the place of a slot's reply."""
+        """Put other bytes, or none, in the place of a slot's reply."""
         self.held += sum(map(len, parts)) - sum(map(len, slot.parts))
-        slot.parts[:] = parts
+        slot.parts[:] = filter(None, parts)
 
     # -- towards the upstream
 

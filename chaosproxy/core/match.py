@@ -162,7 +162,7 @@ class CompiledMatch:
         if exchange.push:
             test = match.push or PushTest()
             # A confirmation was asked for: only who names its kind means it.
-            if test.kind != command.name and (test.kind or command.name in CONFIRMED):
+            if command.name not in test.kind and (test.kind or command.name in CONFIRMED):
                 return False, None
             if test.channel is not None and not any(
                 glob_match(glob, key) for glob in test.channel for key in command.keys

@@ -1,4 +1,4 @@
-"""A frame nobody asked for, as something rules can match: its kind as the command, its channel as the key.
+"""A frame nobody asked for, as something rules can match: its kind as the command, its channel (or keys) as the keys.
 
 Takes a push or message; gives the work that carries what was decided for it, or None.
 """
@@ -12,6 +12,8 @@ from chaosproxy.core.value import decode
 
 #: Which element of a frame is its channel, where it is not the second.
 _CHANNEL = {b"pmessage": 2}
+#: The channel by which a client that speaks RESP2 learns of keys that have changed.
+_INVALIDATED = b"__redis__:invalidate"
 
 
 def push_work(line: Line, frame: ReplyFrame, now: float) -> Work | None:
@@ -37,6 +39,8 @@ def as_command(raw: bytes) -> Command:
     kind = parts[0] if parts and isinstance(parts[0], bytes) else b""
     at = _CHANNEL.get(kind, 1)
     about = parts[at] if len(parts) > at else None
+    if kind == b"message" and about == _INVALIDATED:
+        kind, about = b"invalidate", parts[-1]
     keys = about if isinstance(about, list) else [about]
     args = (kind, *(key for key in keys if isinstance(key, bytes)))
     name = kind.decode("utf-8", "backslashreplace")

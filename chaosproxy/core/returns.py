@@ -4,7 +4,15 @@ Takes the upstream's bytes; gives the client's bytes. Replies settle `modes` in 
 """
 
 from chaosproxy.core import modes
-from chaosproxy.core.after import abandon, apply_after, drop, must_change, rebuild_exec, works_of
+from chaosproxy.core.after import (
+    abandon,
+    apply_after,
+    drop,
+    must_change,
+    rebuild_exec,
+    unpaced,
+    works_of,
+)
 from chaosproxy.core.channels import SUBSCRIBE, UNSUBSCRIBE
 from chaosproxy.core.effect import ProtocolFault
 from chaosproxy.core.leaving import Leaving
@@ -80,7 +88,7 @@ class Returns:
             if transaction.turns or transaction.looked_at:
                 return True
         elif transaction is not None and slot.name.upper not in modes.NEVER_QUEUED:
-            return False
+            return bool(slot.paces)
         if line.engine.push_rules and _confirms(slot):
             return True
         return slot.work is not None and slot.work.looks_at_reply
@@ -98,8 +106,8 @@ class Returns:
             if not unasked and frame.kind != _ERROR:  # errors may come unasked, before a close
                 self._go_raw(f"a reply nobody asked for: {frame.header[:40]!r}")
             return
-        heard = asked and bool(line.engine.push_rules)
-        self._add(slot, self._confirmed(slot, frame, now) if heard else frame.raw)
+        if not (asked and line.engine.push_rules and self._meet_rules(frame, slot, now)):
+            self._add(slot, frame.raw)
         self._count(slot, frame)
         if not slot.frames:
             line.expect.popleft()
@@ -137,10 +145,10 @@ class Returns:
     def _unsolicited(self, frame: ReplyFrame, now: float) -> None:
         """A frame nobody asked for keeps its place in the stream: ahead of the next reply that is owed to the client."""
         line = self.line
-        if line.engine.push_rules and frame.kind in b">*" and self._meet_rules(frame, now):
-            return
         raw = frame.raw
         slot = next((each for each in line.expect if each.on_reply is None), None)
+        if line.engine.push_rules and frame.kind in b">*" and self._meet_rules(frame, slot, now):
+            return
         line.held += len(raw)
         if slot is None:
             line.slots.append(Slot(line.world.name(b""), (), 0.0, parts=[raw], full=True))
@@ -153,14 +161,16 @@ class Returns:
             if line.at_turn(slot):
                 line.flush(slot)
 
-    def _meet_rules(self, frame: ReplyFrame, now: float) -> bool:
-        """Let the rules for pushes act on a frame nobody asked for; False if none does."""
+    def _meet_rules(self, frame: ReplyFrame, owed: Slot | None, now: float) -> bool:
+        """Let the rules for pushes act on a frame ahead of the rest of what is `owed`; False if none does.
+
+        What they act on has a slot of its own.
+        """
         line = self.line
         work = push_work(line, frame, now)
         if work is None:
             return False
-        owed = next((each for each in line.expect if each.on_reply is None), None)
-        if owed is not None and owed.parts:
+        if owed is not None and _is_one(owed) and (owed.parts or frame.head in CONFIRMATIONS):
             drop(line, work, "in_reply")
             return False
         slot = Slot(work.name, (), now, work, parts=[frame.raw], whole=True, full=True)
@@ -170,22 +180,18 @@ class Returns:
         return True
 
     def _put_before(self, owed: Slot | None, slot: Slot) -> None:
-        """Give a push of its own slot its place: behind the pushes that came before it, ahead of the reply owed next."""
+        """Give a push of its own slot its place: behind what came before it, ahead of the rest of what is owed next."""
         slots = self.line.slots
         if owed is None:
             slots.append(slot)
             return
         at = slots.index(owed)
-        if owed.before:
-            slots.insert(at, Slot(slot.name, (), 0.0, parts=owed.before, full=True))
-            owed.before = []
+        if owed.before or owed.parts:
+            parts = [*owed.before, *owed.parts]
+            slots.insert(at, Slot(slot.name, (), 0.0, parts=parts, full=True))
+            owed.before, owed.parts = [], []
             at += 1
         slots.insert(at, slot)
-
-    def _confirmed(self, slot: Slot, frame: ReplyFrame, now: float) -> bytes:
-        """Let the rules for pushes act on a confirmation that was asked for; give what the client is to get."""
-        work = push_work(self.line, frame, now)
-        return frame.raw if work is None else apply_after(self.line, work, frame.raw, slot, now)
 
     def _pass_partial(self) -> None:
         """Give what is here of an unfinished reply, if it is its turn and nobody has to see the whole."""
@@ -223,7 +229,9 @@ class Returns:
                 line.tell(work, "yes", "ok")
                 drop(line, work, "too_large")
         slot.whole = False
+        slot.paces.clear()
         if slot.work is not None:
+            unpaced(line, slot.work)
             drop(line, slot.work, "too_large")
         return True
 
@@ -303,6 +311,11 @@ def _missing(slot: Slot, transaction: modes.Transaction) -> int:
 def _garbles(slot: Slot) -> bool:
     """Whether this, queued, makes EXEC's array announce more than it has, so that its end cannot be known."""
     return slot.name.upper == b"CLIENT" and modes.reply_word(slot.args) in (b"OFF", b"SKIP")
+
+
+def _is_one(slot: Slot) -> bool:
+    """Whether what this slot's reply consists of has to leave together."""
+    return slot.carried or (slot.work is not None and slot.work.looks_at_reply)
 
 
 def _confirms(slot: Slot) -> bool:

@@ -69,7 +69,8 @@ class Match:
     )
     push: "circumstances.PushTest | None" = setting(
         circumstances.PUSH,
-        "Frames nobody asked for instead of exchanges: {kind: message}, {channel: 'chat:*'}. Matches count those frames.",
+        "Frames nobody asked for instead of exchanges: {kind: message} or a list of kinds, {channel: 'chat:*'} (of "
+        "invalidations the keys). Matches count those frames; confirmations of (un)subscriptions only if their kind is named.",
         default=None,
     )
     reply: "units.ReplyTest | None" = setting(

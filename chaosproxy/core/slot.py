@@ -66,7 +66,7 @@ class Work:
     tickets: list[tuple[Chosen, Barrier, Ticket]] = field(default_factory=list)
     settle: float = 0.0
     repeats: list[tuple[Chosen, Repeat]] = field(default_factory=list)
-    paces: list[Pace] = field(default_factory=list)
+    paces: list[tuple[Told, Pace]] = field(default_factory=list)
     pieces: deque[bytes] = field(default_factory=deque)
     watched: bool = False
     renews: bool = False
@@ -84,7 +84,12 @@ class Work:
     @property
     def looks_at_reply(self) -> bool:
         """Whether the reply must be whole before the client gets any of it."""
-        return bool(self.after or self.candidates or self.paces)
+        return bool(self.after or self.candidates or self.reply_buckets)
+
+    @property
+    def reply_buckets(self) -> list[Bucket]:
+        """What its reply has to pass through."""
+        return [pace.replies for _, pace in self.paces if pace.replies is not None]
 
 
 @dataclass(slots=True)
@@ -152,10 +157,11 @@ class Slot:
     element: Element | None = None
     on_reply: Callable[[bytes, float], None] | None = None
     final: Final | None = None
-    cuts: tuple[int, ...] = ()
-    gap: float = 0.0
+    #: Where the reply is cut (bytes from its start), and how long the gap is there.
+    cuts: dict[int, float] = field(default_factory=dict)
     paces: list[Bucket] = field(default_factory=list)
-    pieces: deque[bytes] | None = None
+    #: What is still to leave of a reply that leaves in pieces, each with the gap ahead of it.
+    pieces: deque[tuple[float, bytes]] | None = None
     reply: bytes = b""
     owed: bytes = b""
     last_runs: list[LastRun] = field(default_factory=list)

@@ -9,13 +9,17 @@ from chaosproxy.core.fault import Context, Fault, fault
 from chaosproxy.core.setting import setting
 from chaosproxy.core.units import RATE, choice
 
+#: For requests and for replies, by connection; None: those that all share.
+Buckets = dict[int | None, tuple[Bucket, Bucket]]
+
 
 @fault
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bandwidth(Fault):
     """Request and reply pass no faster than a rate.
 
-    They leave in pieces of about 20 ms each, as over a slow line. What is saved while nothing passes is not made up for.
+    Each way has the rate for itself. Bytes leave in pieces of about 20 ms each, as over a slow line; what is saved while
+    nothing passes is not made up for.
     """
 
     positions = (Position.BEFORE_FORWARD,)
@@ -33,14 +37,18 @@ class Bandwidth(Fault):
         default="connection",
     )
 
-    def new_state(self) -> dict[int | None, Bucket]:
-        """The buckets, by connection; None: the one they all share."""
+    def new_state(self) -> Buckets:
+        """No buckets yet."""
         return {}
 
     def decide(self, context: Context) -> Decision:
-        """Pass through this connection's bucket, or the proxy's."""
-        buckets = cast("dict[int | None, Bucket]", context.state)
+        """Pass through this connection's buckets, or the proxy's."""
+        buckets = cast("Buckets", context.state)
         whose = context.connection if self.shared == "connection" else None
         if whose not in buckets:
-            buckets[whose] = Bucket(self.rate)
-        return Pace(buckets[whose], self.direction)
+            buckets[whose] = Bucket(self.rate), Bucket(self.rate)
+        requests, replies = buckets[whose]
+        return Pace(
+            requests if self.direction != "to_client" else None,
+            replies if self.direction != "to_upstream" else None,
+        )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from chaosproxy.core.decision import Answer, Decision, Delay, Position
+from chaosproxy.core.decision import Answer, Beside, Decision, Delay, Position
 from chaosproxy.core.fault import Context, Fault, fault
 from chaosproxy.core.setting import Invalid, setting
 from chaosproxy.core.units import DURATION, TEXT, choice
@@ -42,13 +42,12 @@ class Push(Fault):
 
     def decide(self, context: Context) -> Decision:
         """Do it to this frame."""
-        raw = context.reply or b""
         match self.do:
             case "drop":
                 return Answer(b"")
             case "delay":
                 return Delay(self.delay or 0.0)
             case "duplicate":
-                return Answer(raw + raw)
+                return Beside(behind=context.reply or b"")
             case "inject":
-                return Answer((self.frame or "").encode() + raw)
+                return Beside(ahead=(self.frame or "").encode())

@@ -6,20 +6,24 @@ from dataclasses import dataclass
 from chaosproxy.core.decision import Decision, Pieces, Position
 from chaosproxy.core.fault import Context, Fault, fault
 from chaosproxy.core.setting import Invalid, Kind, setting
-from chaosproxy.core.units import DURATION, SIGNED_INT, choice, whole
+from chaosproxy.core.units import COUNT, DURATION, SIGNED_INT, choice, whole
 
 INSIDE_MULTIBYTE = "inside_multibyte"
 BEFORE_CRLF = "before_crlf"
 INSIDE_HEADER = "inside_header"
 
 _SPOTS = choice("spot", INSIDE_MULTIBYTE, BEFORE_CRLF, INSIDE_HEADER)
-#: One character of two to four bytes in UTF-8.
-_MULTIBYTE = re.compile(
-    rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
-)
-_HEADER = re.compile(rb"[$*%~>=!|][0-9]+\r\n")
-#: No reply is cut into more pieces than this.
-MOST_PIECES = 10_000
+#: What is cut behind its first byte.
+_AT = {
+    # One character of two to four bytes in UTF-8.
+    INSIDE_MULTIBYTE: re.compile(
+        rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
+    ),
+    BEFORE_CRLF: re.compile(b"\r\n"),
+    INSIDE_HEADER: re.compile(rb"[$*%~>=!|][0-9]+\r\n"),
+}
+#: No reply is cut at more places than this.
+MOST_CUTS = 10_000
 
 
 def _split(value: object) -> tuple[int, ...] | str:
@@ -60,7 +64,8 @@ SPLIT = Kind(
 class Slice(Fault):
     """A reply (or, with `match: push`, a push) is delivered in pieces.
 
-    Each piece is a packet of its own as long as the gap is some tens of milliseconds; nothing is lost or reordered.
+    Each piece is a packet of its own, and is read as one as long as the gap is some tens of milliseconds; nothing is lost or
+    reordered.
     """
 
     positions = (Position.AFTER_APPLY,)
@@ -68,9 +73,9 @@ class Slice(Fault):
 
     split: tuple[int, ...] | str | None = setting(
         SPLIT,
-        "Where to cut: offsets into the reply in bytes (negative: from its end), or every inside_multibyte (in the middle of "
-        "each UTF-8 character of several bytes), before_crlf (between each CR and its LF), inside_header (in the middle of "
-        "each length).",
+        "Where to cut: offsets into the reply in bytes (negative: from its end), or wherever there is a spot: "
+        "inside_multibyte (in the middle of a UTF-8 character of several bytes), before_crlf (between CR and LF), "
+        "inside_header (between a type byte and its length).",
         default=None,
     )
     size: int | None = setting(
@@ -78,31 +83,36 @@ class Slice(Fault):
         "Instead of split: pieces of so many bytes.",
         default=None,
     )
+    most: int = setting(
+        COUNT,
+        "With a spot: at how many places at most; where there are more, evenly chosen ones.",
+        default=10,
+    )
     gap: float = setting(DURATION, "How long between two pieces.", default="100ms")
 
     def check(self, at: Position) -> None:
-        """One of the two says where."""
+        """One of the two says where; and pieces with nothing between them are one."""
         del at
         if (self.split is None) == (self.size is None):
             raise Invalid("give exactly one of split and size")
+        if not self.gap:
+            raise Invalid("pieces without a gap between them arrive as one", ("gap",))
 
     def decide(self, context: Context) -> Decision | None:
         """Find the places in this reply."""
         raw = context.reply or b""
-        cuts = sorted({cut for cut in self._cuts(raw) if 0 < cut < len(raw)})[:MOST_PIECES]
-        return Pieces(tuple(cuts), self.gap) if cuts else None
-
-    def _cuts(self, raw: bytes) -> list[int]:
         if self.size is not None:
-            return list(range(self.size, len(raw), self.size))
-        match self.split:
-            case "inside_multibyte":
-                return [found.start() + 1 for found in _MULTIBYTE.finditer(raw)]
-            case "before_crlf":
-                return [found.start() + 1 for found in re.finditer(b"\r\n", raw)]
-            case "inside_header":
-                return [found.start() + 1 for found in _HEADER.finditer(raw)]
-            case tuple() as offsets:
-                return [offset if offset > 0 else len(raw) + offset for offset in offsets]
-            case _:
-                return []
+            cuts = list(range(self.size, len(raw), self.size))
+        elif isinstance(self.split, tuple):
+            found = {offset if offset > 0 else len(raw) + offset for offset in self.split}
+            cuts = sorted(cut for cut in found if 0 < cut < len(raw))
+        else:
+            spots = [found.start() + 1 for found in _AT[self.split or ""].finditer(raw)]
+            cuts = _evenly(spots, self.most)
+        return Pieces(tuple(cuts[:MOST_CUTS]), self.gap) if cuts else None
+
+
+def _evenly(spots: list[int], most: int) -> list[int]:
+    """So many of the spots, at most: the first of as many equal shares of them."""
+    count = min(most, len(spots))
+    return [spots[number * len(spots) // count] for number in range(count)]

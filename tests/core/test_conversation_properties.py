@@ -173,7 +173,7 @@ FAULTS = [
     "fault: duplicate",
     "fault: duplicate, times: 3, gap: 100ms",
     "fault: slice, split: [1, -1], gap: 100ms",
-    "fault: slice, size: 2, gap: 0s",
+    "fault: slice, size: 2, gap: 10ms",
     "fault: bandwidth, rate: 100B/s",
     "fault: bandwidth, rate: 100B/s, direction: to_client",
     "fault: reorder, until: {command: SET, same: any}, max: 1s",
