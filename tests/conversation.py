@@ -382,6 +382,7 @@ class Talk:
             pieces = [
                 (*s.before, *s.parts, *s.behind, *(raw for _, raw in s.pieces or ())) for s in slots
             ]
+            pieces.append(tuple(self.conversation._returns._kept))
             held = sum(len(raw) for each in pieces for raw in each)
             assert line.held == held, self._failed(f"{held} bytes are held, counted {line.held}")
         for number in woken:

@@ -180,17 +180,20 @@ class Leaving:
             self.line.skip(last.chosen, reason)
         self._flushing.clear()
 
-    def hand_over(self, reason: str) -> None:
-        """Nothing is understood any more: give what is here of every reply, and let go of what was decided for them."""
+    def hand_over(self, reason: str) -> list[bytes]:
+        """Nothing is understood any more: give what is held, in order, and let go of what was decided for it."""
         line = self.line
         self.gone(reason, seen="ok")
+        held: list[bytes] = []
         for slot in line.slots:
-            if slot.pieces is None:
-                line.flush(slot)
-            for _, piece in slot.pieces or ():
-                line.give(piece)
+            if slot.never:  # nothing may take the place of what is lost
+                line.client_silent = Silence("connection", "to_client")
+                slot.pieces = deque([(0.0, slot.owed)])
+                line.held += len(slot.owed)
+            reply = slot.parts if slot.pieces is None else [raw for _, raw in slot.pieces]
+            held += (*slot.before, *reply, *slot.behind)
         line.slots.clear()
-        line.held = 0
+        return held
 
     def gone(self, reason: str, seen: Seen = "nothing") -> None:
         """One end of the line is gone: what had not happened will not."""

@@ -34,6 +34,8 @@ class Returns:
         self.line = line
         self.framer = ReplyFramer()
         self.leaving = Leaving(line, self.framer)
+        # What was held when the connection went raw, in order.
+        self._kept: list[bytes] = []
 
     def receive(self, data: bytes, now: float) -> None:
         """Bytes have come from the upstream."""
@@ -48,21 +50,28 @@ class Returns:
             try:
                 frame = self.framer.next()
             except ProtocolError as error:
-                self._go_raw(error.text)
+                self._go_raw(error.text, now)
                 break
             if frame is None:
                 break
             self._take(frame, now)
-        if line.raw and line.client_silent is None:
-            self._pass_on()
-        elif not line.closed:
+        if line.closed:
+            return
+        if line.raw:
+            if line.client_silent is None:
+                self._pass_on()
+        else:
             self.leaving.release(now)
             self._pass_partial()
 
     def _pass_on(self) -> None:
         """What comes from here on is not for us to understand."""
-        if not self.line.closed and (rest := self.framer.rest()):
-            self.line.give(rest)
+        line = self.line
+        line.held -= sum(map(len, self._kept))
+        raw = b"".join((*self._kept, self.framer.rest()))
+        self._kept.clear()
+        if raw:
+            line.give(raw)
 
     # -- which slot a frame belongs to
 
@@ -104,7 +113,7 @@ class Returns:
         if slot is None or unasked:
             self._unsolicited(frame, now)
             if not unasked and frame.kind != _ERROR:  # errors may come unasked, before a close
-                self._go_raw(f"a reply nobody asked for: {frame.header[:40]!r}")
+                self._go_raw(f"a reply nobody asked for: {frame.header[:40]!r}", now)
             return
         if not (asked and line.engine.push_rules and self._meet_rules(frame, slot, now)):
             self._add(slot, frame.raw)
@@ -235,11 +244,14 @@ class Returns:
             drop(line, slot.work, "too_large")
         return True
 
-    def _go_raw(self, text: str) -> None:
-        """Hand over everything as it came, and understand no more."""
+    def _go_raw(self, text: str, now: float) -> None:
+        """Hand over everything as it came, and understand no more; what was whole before still meets its rules."""
         line = self.line
         line.effects.append(ProtocolFault("upstream", text))
-        self.leaving.hand_over("raw")
+        self.leaving.release(now)
+        if line.closed:
+            return
+        self._kept = self.leaving.hand_over("raw")
         line.raw = True
         line.expect.clear()
         line.turning = 0
@@ -278,7 +290,7 @@ class Returns:
         if slot.work is not None:
             self._act(slot, slot.work, frame, queued, now)
         if queued and frame is not None and frame.kind != _ERROR and _garbles(slot):
-            self._go_raw("CLIENT REPLY in a transaction: EXEC's array will lack elements")
+            self._go_raw("CLIENT REPLY in a transaction: EXEC's array will lack elements", now)
 
     def _act(
         self, slot: Slot, work: Work, frame: ReplyFrame | None, queued: bool, now: float
