@@ -7,11 +7,22 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from chaosproxy.core import modes
-from chaosproxy.core.decision import Answer, Beside, Cut, Decision, Delay, Pieces, Position, Run, Silence
+from chaosproxy.core.decision import (
+    Answer,
+    Beside,
+    Cut,
+    Decision,
+    Delay,
+    Pieces,
+    Position,
+    Run,
+    Silence,
+)
 from chaosproxy.core.effect import Applied
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.engine import Chosen
 from chaosproxy.core.line import Line
+from chaosproxy.core.repeating import repeat_later
 from chaosproxy.core.reply import elements
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Final, LastRun, Slot, Work
@@ -25,14 +36,7 @@ def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> b
     """Add up what happens to an applied command's reply: positions in their order, rules in theirs; give the reply."""
     seen: Seen = "error" if raw[:1] == b"-" else "ok"
     applied: Applied = "no" if seen == "error" else "yes"
-    line.tell(work, applied, seen)
-    if work.watched and applied == "yes":
-        line.wake(line.engine.applied(work.exchange))
-    line.leave_barriers(work)
-    if work.swallowed is not None:
-        chosen, detail, outcome = work.swallowed
-        line.fire(chosen, work, "no", seen, outcome if seen == "ok" else "fail", detail=detail)
-        work.swallowed = None
+    _settle(line, work, applied, seen, now)
     late = line.engine.select_by_reply(work.candidates, work.exchange, raw, now, line.effects)
     work.candidates.clear()
     order = {id(live): index for index, live in enumerate(line.engine.rules)}
@@ -67,6 +71,19 @@ def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> b
     if delay:
         slot.due = max(slot.due, now) + delay
     return ahead + raw + behind if ahead or behind else raw
+
+
+def _settle(line: Line, work: Work, applied: Applied, seen: Seen, now: float) -> None:
+    """It is known now what became of a command: write down what was done to it, and let go who waited for it."""
+    line.tell(work, applied, seen)
+    if work.watched and applied == "yes":
+        line.wake(line.engine.applied(work.exchange))
+    line.leave_barriers(work)
+    repeat_later(line, work, applied, now)
+    if work.swallowed is not None:
+        chosen, detail, outcome = work.swallowed
+        line.fire(chosen, work, "no", seen, outcome if seen == "ok" else "fail", detail=detail)
+        work.swallowed = None
 
 
 def _cut_up(  # noqa: PLR0917 - one call's worth of what is at hand

@@ -29,13 +29,13 @@ from chaosproxy.core.decision import (
     Silence,
     Swallow,
 )
-from chaosproxy.core.ending import hidden
 from chaosproxy.core.engine import Chosen
 from chaosproxy.core.evicting import evict
 from chaosproxy.core.line import Line
 from chaosproxy.core.memory import Memory
+from chaosproxy.core.repeating import repeat_behind
 from chaosproxy.core.resp import encode_command
-from chaosproxy.core.slot import Element, Slot, Told, Work
+from chaosproxy.core.slot import Slot, Told, Work
 from chaosproxy.core.value import ErrorReply, decode, errors_in
 
 MAX_REACHED = "let go because max was reached"
@@ -241,32 +241,10 @@ def pace(line: Line, work: Work, now: float) -> bool:
 
 def forward(line: Line, work: Work, now: float) -> None:
     """The request goes to Redis; its reply has a slot from here on."""
-    whole = work.raw
     slot = Slot(work.name, work.args, now, work if work.matters else None)
     slot.paces = work.reply_buckets
-    for chosen, repeat in work.repeats:
-        work.told.append(Told(chosen, detail=f"applied {repeat.times} times"))
-        slot.work = work
     line.slots.append(slot)
-    line.send(slot, whole)
-    for _, repeat in work.repeats:
-        _repeat(line, work, repeat, now)
-    work.repeats.clear()
+    line.send(slot, work.raw)
+    if work.repeats:
+        repeat_behind(line, work, now)
     line.head = None
-
-
-def _repeat(line: Line, work: Work, repeat: Repeat, now: float) -> None:
-    """Have the command applied again, right behind itself, or later on the side connection."""
-    packed = tuple(arg or b"" for arg in work.args)
-    raw, db = encode_command(*packed), work.exchange.db
-
-    def again() -> None:
-        line.ask_side([raw], db, lambda _replies, _now: None)
-
-    for number in range(1, repeat.times):
-        if line.modes.transaction is not None or not line.modes.answers:
-            hidden(line, packed, now, Element(hidden=True))
-        elif not repeat.gap:
-            hidden(line, packed, now)
-        else:
-            line.later(now + number * repeat.gap, again)

@@ -79,7 +79,8 @@ class Work:
     @property
     def matters(self) -> bool:
         """Whether anything is still to be done or written down when the reply is here."""
-        return bool(self.after or self.candidates or self.told or self.watched or self.tickets)
+        waiting = self.after or self.candidates or self.repeats or self.tickets
+        return bool(waiting or self.told or self.watched)
 
     @property
     def looks_at_reply(self) -> bool:

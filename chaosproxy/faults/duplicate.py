@@ -13,8 +13,9 @@ from chaosproxy.core.units import DURATION, whole
 class Duplicate(Fault):
     """The write is applied again; the client sees its first reply only.
 
-    As when a client's own retry, or a queue between, delivers it twice. Without a gap the copies follow right behind, in a
-    transaction too; with one they come later, on the side connection.
+    As when a client's own retry, or a queue between, delivers it twice. Without a gap the copies follow right behind; with one
+    they come later, on the side connection, counted from when the first was applied. In a transaction, and where the client
+    wants no replies, they always follow right behind. Blocking commands that would wait are left alone.
     """
 
     positions = (Position.BEFORE_FORWARD,)
@@ -26,7 +27,7 @@ class Duplicate(Fault):
         "How often it is applied in all.",
         default=2,
     )
-    gap: float = setting(DURATION, "How long between two of them.", default="0s")
+    gap: float = setting(DURATION, "How long from one to the next.", default="0s")
 
     def decide(self, context: Context) -> Decision | None:
         """Repeat it, if it is a write."""

@@ -1,0 +1,94 @@
+"""How a command is applied again: right behind itself, or later and aside.
+
+Takes work that was forwarded or applied; gives hidden commands on the client's connection or requests for the side connection,
+and the events.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from chaosproxy.core.decision import Repeat
+from chaosproxy.core.effect import Applied
+from chaosproxy.core.ending import hidden
+from chaosproxy.core.engine import Chosen
+from chaosproxy.core.line import Line
+from chaosproxy.core.resp import encode_command
+from chaosproxy.core.slot import Element, Told, Work
+from chaosproxy.core.value import errors_in
+
+
+def repeat_behind(line: Line, work: Work, now: float) -> None:
+    """Send copies of a request that has just been forwarded: those that are to follow without a gap.
+
+    In a transaction, and where no replies are wanted, there is no other time: it may be over, or nobody will know when.
+    """
+    at_once = line.modes.transaction is not None or not line.modes.answers
+    later = []
+    for chosen, repeat in work.repeats:
+        if repeat.gap and not at_once:
+            later.append((chosen, repeat))
+            continue
+        work.told.append(Told(chosen, detail=f"sent {repeat.times} times"))
+        for _ in range(1, repeat.times):
+            element = Element(hidden=True) if at_once else None
+            hidden(line, _request(work), now, element)
+    work.repeats = later
+
+
+def repeat_later(line: Line, work: Work, applied: Applied, now: float) -> None:
+    """Have copies of a request that was applied follow on the side connection, a gap between two of them."""
+    for chosen, repeat in work.repeats:
+        if applied == "yes":
+            copies = _Copies(line, work, chosen, repeat)
+            for number in range(1, repeat.times):
+                line.later(now + number * repeat.gap, copies.send)
+        else:
+            line.skip(chosen, "refused")
+    work.repeats.clear()
+
+
+def _request(work: Work) -> tuple[bytes, ...]:
+    return tuple(arg or b"" for arg in work.args)
+
+
+@dataclass(slots=True)
+class _Copies:
+    """The copies of one command; the event is written down when it is known what became of the last of them."""
+
+    line: Line
+    work: Work
+    chosen: Chosen
+    repeat: Repeat
+    replies: list[bytes] = field(default_factory=list)
+    failed: int = 0
+    unknown: int = 0
+
+    def send(self) -> None:
+        raw = encode_command(*_request(self.work))
+        self.line.ask_side([raw], self.work.exchange.db, self._answered, on_gone=self._gone)
+
+    def _answered(self, replies: Sequence[bytes] | None, now: float) -> None:
+        del now
+        if replies is None:
+            self.failed += 1
+        else:
+            self.replies += replies
+        self._tell()
+
+    def _gone(self) -> None:
+        self.unknown += 1
+        self._tell()
+
+    def _tell(self) -> None:
+        heard = len(self.replies) + self.unknown
+        if heard + self.failed < self.repeat.times - 1:
+            return
+        if not heard:
+            self.line.skip(self.chosen, "side_connection")
+            return
+        detail = f"sent {1 + heard} times, {self.repeat.gap:g} s apart"
+        if self.unknown:
+            detail += "; the connection ended before all were answered"
+        if errors := errors_in(self.replies):
+            detail += f"; answered {errors}"
+        self.line.fire(self.chosen, self.work, "yes", "ok", "ok", detail=detail)
