@@ -1,0 +1,108 @@
+"""A place to play a case: a real server, a proxy in front of it, and clients in the versions that went wrong.
+
+Takes a profile and a client's program; gives what it said, what is on the server and what fired, the same five times.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import servers
+from tests.clients import installs
+from tests.clients.installs import Install
+from tests.proxying import RunningProxy, serve_proxy
+
+SCRIPTS = Path(__file__).parent / "scripts"
+RUNS = 5
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: the program's result, what `look` found on the server, and (fault, command, applied) of each event."""
+
+    said: Any
+    found: Any
+    fired: list[tuple[str, str, str]]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A server and a proxy in front of it."""
+
+    server: servers.Server
+    proxy: RunningProxy
+
+    def play(
+        self,
+        profile: str,
+        install: Install,
+        script: str,
+        *args: object,
+        before: list[tuple[Any, ...]] | None = None,
+        look: Callable[[servers.Server], Any] = lambda _: None,
+        runs: int = RUNS,
+    ) -> Run:
+        """Play a case `runs` times from the start, and give what came out of it: each time the same.
+
+        `profile` is YAML or a shipped name. The program gets the proxy's port, the server's own port and `args`. `before`
+        are commands for the server, `look` what to read from it afterwards.
+        """
+        played = [
+            self._once(profile, install, script, args, before or [], look) for _ in range(runs)
+        ]
+        for number, run in enumerate(played, 1):
+            assert run == played[0], f"run {number} differs from the first"
+        return played[0]
+
+    def _once(self, profile, install, script, args, before, look) -> Run:
+        self.server.ask("FLUSHALL")
+        self.server.ask("SCRIPT", "FLUSH")
+        for command in before:
+            self.server.ask(*command)
+        generation = self.proxy.use(profile)
+        said = install.run(SCRIPTS / script, self.proxy.port, self.server.port, *args)
+        found = look(self.server)
+        events = [event for event in self.proxy.events() if event["generation"] == generation]
+        fired = [(event["fault"], event["command"], event["applied"]) for event in events]
+        self.proxy.use("calm")
+        return Run(said, found, fired)
+
+
+@pytest.fixture(scope="session")
+def stage() -> Iterator[Stage]:
+    """Give one server and one proxy to all cases of this worker."""
+    name = "redis82"
+    reason = servers.available(name)
+    if reason is not None:
+        pytest.skip(reason)
+    server = servers.start(name)
+    try:
+        with serve_proxy(server.url) as proxy:
+            yield Stage(server, proxy)
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def python() -> Callable[..., Install]:
+    """Give installs.python; what cannot be had skips the test."""
+    return _or_skip(installs.python)
+
+
+@pytest.fixture(scope="session")
+def npm() -> Callable[..., Install]:
+    """Give installs.npm; what cannot be had skips the test."""
+    return _or_skip(installs.npm)
+
+
+def _or_skip(install: Callable[..., Install]) -> Callable[..., Install]:
+    def installed(*what: str) -> Install:
+        try:
+            return install(*what)
+        except installs.Unavailable as reason:
+            pytest.skip(str(reason))
+
+    return installed
