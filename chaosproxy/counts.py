@@ -36,7 +36,7 @@ class Histogram:
 
 
 class Counts:
-    """Everything counted. Keys are the label values of INTERFACE.md's metrics, in their order, bounded in number.
+    """Everything counted. Keys are the metrics' label values, in their order, bounded in number.
 
     `from_client` … `to_upstream` are bytes on the wire's side of TLS.
     """

@@ -1,6 +1,6 @@
 """What the faults did: every event numbered, kept in memory and written as a JSON line at once.
 
-Takes Fired effects; gives events in the shape of INTERFACE.md, and never a password.
+Takes Fired effects; gives events in the shape that README shows, and never a password.
 """
 
 import base64

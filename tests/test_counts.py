@@ -10,7 +10,7 @@ KNOWN = frozenset({"RPUSH", "GET"})
 
 
 def test_each_effect_under_its_labels():
-    """What a conversation says has happened is counted once, where INTERFACE.md says."""
+    """What a conversation says has happened is counted once, in its place."""
     counts = Counts()
     for effect in (
         Matched("lost-ack"),

@@ -39,7 +39,7 @@ HEADER = {"chaosproxy": "1", "seed": 7, "profile": "lost-ack", "profile_sha256":
 
 
 def test_shape():
-    """An event has INTERFACE.md's fields, in its order, and nothing else."""
+    """An event has these fields, in this order, and nothing else."""
     event = Journal(100.0).record(FIRED, now=101.5)
     assert event.pop("at").startswith("20")
     assert list(event.items()) == [

@@ -1,4 +1,4 @@
-"""Metrics as a scraper sees them: INTERFACE.md's names, right in both formats, and current at each scrape."""
+"""Metrics as a scraper sees them: the promised names, right in both formats, and current at each scrape."""
 
 import shutil
 import subprocess
@@ -60,7 +60,7 @@ def samples(metrics, accept=""):
 
 @pytest.mark.parametrize("accept", ["", "text/plain", OPENMETRICS])
 def test_everything_is_there(metrics, accept):
-    """Each number under the name and labels that INTERFACE.md gives it, in either format."""
+    """Each number under the name and labels that are promised, in either format."""
     found = samples(metrics, accept)
     fault = ("profile", "demo"), ("fault", "lost-ack")
     fired = ("command", "RPUSH"), ("position", "after_apply"), ("outcome", "unknown")

@@ -2,20 +2,27 @@
 
 The map, in the order a command travels:
 
-    resp, syntax        a client's bytes -> request frames
-    command, key_spec   a frame -> Command: its name, its keys; command_table: what each command is
-    conversation        the one door: one client and its upstream connection
-      line              what its two directions share: outboxes, queues, events
-      intake            client -> upstream: one request after the other meets the rules
-        ending          answered, cut off or lost before Redis saw it
-        swallowing      a write the server computes and nobody keeps (swallow: how)
-      returns           upstream -> client: each reply finds its slot (slot) and settles the modes (modes)
-        after           what happens to a reply once Redis has applied the command
-        leaving         replies leave in the client's order, each at its time
-    engine              which rules act: match (circumstances, units), when, profile order; rule: what a profile is made of
-    fault, decision     what a fault is, and what it may ask for
-    effect              what a conversation asks of the outside
-    world               what all conversations of one proxy share
+    resp (syntax)         a client's bytes -> request frames
+    command, key_spec     a frame -> Command: its name, its keys; command_table: what each command is
+    conversation          the one door: one client and its upstream connection
+      line                what its two directions share: outboxes, queues, events
+      intake              client -> upstream: one request after the other meets the rules
+        before            what was decided adds up and is carried out: delays, barrier, evicting, repeating, bucket
+        ending            answered, cut off or lost before Redis saw it
+        swallowing        a write the server computes and nobody keeps (swallow: how)
+      returns (reply)     upstream -> client: each reply finds its slot (slot) and settles the modes (modes, channels)
+        pushes            frames nobody asked for meet the rules too
+        after             what happens to a reply once Redis has applied the command
+        leaving           replies leave in the client's order, each at its time
+    engine                which rules act: match (circumstances, glob), when, profile order
+      rule                what a profile is made of; setting, units, scalar, distribution: how its values are read
+      replay              a recording in place of chance
+      fault, decision     what a fault is, and what it may ask for
+        errors            the servers' exact texts; ttl: where commands carry times; memory: what keys were
+        reply_maker       replies nobody computed, by their reply_shape
+    admission             what a new connection meets, before there is a conversation
+    effect                what a conversation asks of the outside; value: what a reply says
+    world                 what all conversations of one proxy share
 
 Five words: an *exchange* is one command and its reply; a *rule* is a fault with its match, when and position; a *turn* is a match
 that is to be acted on; a *slot* is the place of a reply in the client's order; *hidden* is what the proxy sends for itself.

@@ -41,13 +41,17 @@ class CommandSpec:
         """Work out once what is asked for every command that passes."""
         object.__setattr__(self, "single_key", key_spec.single_position(self.key_specs))
         # Scripts and functions carry neither flag: what they do to their keys is told only by the
-        # key specs. PFCOUNT is read-only and has an RW key all the same (RESP.md 4).
+        # key specs. PFCOUNT is read-only and has an RW key all the same.
         object.__setattr__(
             self,
             "is_write",
             "write" in self.flags
             or ("readonly" not in self.flags and any(spec.writes for spec in self.key_specs)),
         )
+
+    def takes(self, count: int) -> bool:
+        """Whether the command may have so many arguments, its name counted."""
+        return count == self.arity if self.arity > 0 else count >= -self.arity
 
 
 _T = TypeVar("_T")
@@ -197,7 +201,7 @@ def _read_entry(entry: object, base: CommandTable) -> Iterator[CommandSpec]:
             keys = tuple(_read_key_spec(item) for item in key_specs)
         case _:
             keys, subcommands = known.key_specs if known else (), []
-            # Servers before 7.0 say `blocking` by category only (RESP.md 3.5).
+            # Servers before 7.0 say `blocking` by category only.
             words |= categories & {"blocking"}
             yield from _subcommands_of(name, base)
     if not keys and first > 0:

@@ -1,7 +1,7 @@
 """Where the keys of a command stand, by the server's own key specifications.
 
 Takes the key specs of COMMAND and a command's arguments, gives the indices of the arguments that
-are keys (Redis document "Key specifications"; RESP.md 4).
+are keys (Redis document "Key specifications").
 """
 
 from collections.abc import Iterable, Iterator, Sequence

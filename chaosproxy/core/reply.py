@@ -3,10 +3,10 @@
 Takes an upstream's bytes in any pieces, gives reply frames that hold them as received; takes one
 whole array, gives its elements.
 
-A reply is skipped over, not decoded: one counter of values still owed does for any depth (RESP.md
-2). A push inside another reply is not an element of it: up to Redis 7.0 what EXEC's commands push
-to their own client stands between the elements, and no header counts it. Only a push that confirms
-a subscription, or its end, is the reply to a queued command.
+A reply is skipped over, not decoded: one counter of values still owed does for any depth. A push
+inside another reply is not an element of it: up to Redis 7.0 what EXEC's commands push to their own
+client stands between the elements, and no header counts it. Only a push that confirms a
+subscription, or its end, is the reply to a queued command.
 """
 
 from collections import deque

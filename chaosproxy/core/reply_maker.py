@@ -1,7 +1,7 @@
 """Replies made where no server can be asked: right in type, plausible in value.
 
 Takes a Command and the shape codes of its spec, gives a raw reply: a write's where none can be had from
-the server itself (RESP.md 5.5), or what absent keys are answered with.
+the server itself, or what absent keys are answered with.
 """
 
 import re

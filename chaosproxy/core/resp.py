@@ -3,7 +3,7 @@ r"""Requests as bytes: where each one ends; and how we write the frames that we 
 Takes a client's bytes in any pieces, gives request frames that hold them as received; takes values,
 gives encoded frames.
 
-The framer watches the stream as the server does (RESP.md 1.1): it looks for the `\r` of a header
+The framer watches the stream as the server does: it looks for the `\r` of a header
 and steps over the byte behind it, steps over the two bytes behind an argument, and checks neither.
 It enforces none of the server's settings. What servers do not take as a command it does not guess
 at: it raises, and the connection goes on as raw bytes.

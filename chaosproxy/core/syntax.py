@@ -45,7 +45,7 @@ def read_header(buf: bytes, pos: int) -> tuple[int, int] | None:
     r"""Give the number in the header at `pos` and the header's size, or None if it goes on.
 
     Its end is `\r` and one more byte, whatever that is; its number has 64 bits and is written in
-    the one way servers write and accept (RESP.md 1.1). Raises ProtocolError for anything else.
+    the one way servers write and accept. Raises ProtocolError for anything else.
     """
     at = buf.find(b"\r", pos, pos + HEADER)
     if at < 0 and len(buf) - pos < HEADER:

@@ -15,7 +15,7 @@ from typing import Final
 
 #: How long a client that is slow to acknowledge is waited for before a reset becomes a close, in seconds.
 RESET_PATIENCE: Final = 10.0
-#: How long the client's input is drained after our FIN, in seconds (RESP.md 1.6): closing a socket with unread
+#: How long the client's input is drained after our FIN, in seconds: closing a socket with unread
 #: input makes the kernel send a reset, which can overtake the last reply.
 LINGER: Final = 1.0
 #: The same where nothing more is read from the client, so that little can be unread, in seconds.

@@ -89,7 +89,7 @@ class UpstreamSide(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         """The socket is about to be closed, by whomever."""
         if error is not None and self._transport.get_extra_info("sslcontext") is None:
-            # A write failed. What the server said before it left has not been read yet (RESP.md 1.6).
+            # A write failed. What the server said before it left has not been read yet.
             for data in _left_in(self._transport.get_extra_info("socket")):
                 self._link.from_upstream(data)
         self._link.upstream_lost(error)

@@ -33,7 +33,7 @@ async def survey(side: Side) -> Survey:
     try:
         table = CommandTable.from_reply(_decode(commands), bundled)
     except ValueError as error:
-        # An ACL may forbid it (RESP.md 4).
+        # An ACL may forbid it.
         return Survey(True, read_info(info or b""), bundled, str(error))
     return Survey(True, read_info(info or b""), table)
 

@@ -28,7 +28,7 @@ def read(*args, env=None):
 
 
 def test_defaults():
-    """What INTERFACE.md says holds when nothing is said."""
+    """What holds when nothing is said."""
     settings = read()
     assert settings.plan.listen == Address("127.0.0.1", 6380)
     assert settings.plan.upstream.url == "redis://127.0.0.1:6379"

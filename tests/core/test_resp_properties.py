@@ -1,7 +1,7 @@
 """What holds for all requests and replies: any pieces, any cuts, any nonsense, and hiredis agrees.
 
 hiredis is the other opinion: of requests it understands arrays of bulk strings, of replies all but
-attributes, blob errors and pushes inside replies (RESP.md 1.3, 2).
+attributes, blob errors and pushes inside replies.
 """
 
 from itertools import cycle

@@ -162,7 +162,7 @@ def test_upstream_fin(harness):
 
 
 def test_last_words_of_a_server_that_reset(harness):
-    """What a server said before it left reaches the client though writing to it failed first (RESP.md 1.6)."""
+    """What a server said before it left reaches the client though writing to it failed first."""
     client, upstream = harness.pair()
     harness.talk.upstream_paused = True
     client.send_bytes(b"one")
