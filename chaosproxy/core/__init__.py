@@ -7,9 +7,11 @@ The map, in the order a command travels:
     conversation          the one door: one client and its upstream connection
       line                what its two directions share: outboxes, queues, events
       intake              client -> upstream: one request after the other meets the rules
-        before            what was decided adds up and is carried out: delays, barrier, evicting, repeating, bucket
+        before            what was decided adds up and is carried out: delays, barrier, vanishing, repeating, bucket
+          remembering     what keys are before each write (memory)
         ending            answered, cut off or lost before Redis saw it
         swallowing        a write the server computes and nobody keeps (swallow: how)
+        renewing, past    a time that is not renewed, a read of what was; computing: what all three have computed
       returns (reply)     upstream -> client: each reply finds its slot (slot) and settles the modes (modes, channels)
         pushes            frames nobody asked for meet the rules too
         after             what happens to a reply once Redis has applied the command
@@ -18,7 +20,7 @@ The map, in the order a command travels:
       rule                what a profile is made of; setting, units, scalar, distribution: how its values are read
       replay              a recording in place of chance
       fault, decision     what a fault is, and what it may ask for
-        errors            the servers' exact texts; ttl: where commands carry times; memory: what keys were
+        errors            the servers' exact texts; ttl: where commands carry times
         reply_maker       replies nobody computed, by their reply_shape
     admission             what a new connection meets, before there is a conversation
     effect                what a conversation asks of the outside; value: what a reply says

@@ -6,7 +6,7 @@ Takes a whole reply and the work it answers; gives the reply the client is to ge
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from chaosproxy.core import modes
+from chaosproxy.core import modes, remembering
 from chaosproxy.core.decision import (
     Answer,
     Beside,
@@ -36,7 +36,7 @@ def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> b
     """Add up what happens to an applied command's reply: positions in their order, rules in theirs; give the reply."""
     seen: Seen = "error" if raw[:1] == b"-" else "ok"
     applied: Applied = "no" if seen == "error" else "yes"
-    _settle(line, work, applied, seen, now)
+    _settle(line, work, raw, applied, seen, now)
     late = line.engine.select_by_reply(work.candidates, work.exchange, raw, now, line.effects)
     work.candidates.clear()
     order = {id(live): index for index, live in enumerate(line.engine.rules)}
@@ -73,17 +73,25 @@ def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> b
     return ahead + raw + behind if ahead or behind else raw
 
 
-def _settle(line: Line, work: Work, applied: Applied, seen: Seen, now: float) -> None:
+def _settle(  # noqa: PLR0917 - one call's worth of what is at hand
+    line: Line, work: Work, raw: bytes, applied: Applied, seen: Seen, now: float
+) -> None:
     """It is known now what became of a command: write down what was done to it, and let go who waited for it."""
     line.tell(work, applied, seen)
     if work.watched and applied == "yes":
         line.wake(line.engine.applied(work.exchange))
     line.leave_barriers(work)
     repeat_later(line, work, applied, now)
-    if work.swallowed is not None:
-        chosen, detail, outcome = work.swallowed
+    if work.swallowed is None:
+        if applied == "yes":
+            remembering.keep(line, work, raw, now)
+        return
+    chosen, detail, outcome = work.swallowed
+    work.swallowed = None
+    if work.acted is not None and not work.acted(raw):
+        line.skip(chosen, "not_longer")
+    else:
         line.fire(chosen, work, "no", seen, outcome if seen == "ok" else "fail", detail=detail)
-        work.swallowed = None
 
 
 def _cut_up(  # noqa: PLR0917 - one call's worth of what is at hand
@@ -137,7 +145,7 @@ def ask_to_run(line: Line, last: LastRun, done: Callable[[], None] = lambda: Non
     chosen, run, work = last.chosen, last.run, last.work
 
     def ran(detail: str) -> None:
-        line.touched(chosen, run.touch, 1 if chosen.key is not None else 0)
+        line.touched(chosen, "run", 1 if chosen.key is not None else 0)
         line.fire(chosen, work, last.applied, "ok", "ok", detail=detail)
 
     def answered(replies: Sequence[bytes] | None, now: float) -> None:
@@ -180,10 +188,10 @@ def rebuild_exec(line: Line, slot: Slot, transaction: modes.Transaction, now: fl
             raw = element.inserted
         else:
             sent = raw = b"".join(array[share.start : share.stop])
+            if element.change is not None:
+                raw = element.change(raw)
             if element.hidden:
                 continue
-            for old, new in element.renamed:
-                raw = raw.replace(old, new)
             if element.work is not None:
                 raw = _apply_element(line, element.work, raw, slot, now, cuts, sum(map(len, out)))
             changed = changed or raw is not sent or bool(cuts)

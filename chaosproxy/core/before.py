@@ -7,7 +7,7 @@ it goes out, and what follows it.
 from collections.abc import Sequence
 from typing import assert_never, cast
 
-from chaosproxy.core import modes, swallow
+from chaosproxy.core import modes, remembering, swallow
 from chaosproxy.core.barrier import Barrier, Ticket
 from chaosproxy.core.command import Command
 from chaosproxy.core.decision import (
@@ -17,8 +17,8 @@ from chaosproxy.core.decision import (
     Cut,
     Decision,
     Delay,
-    Evict,
     Hold,
+    NoRenewal,
     Pace,
     Past,
     Pieces,
@@ -28,17 +28,20 @@ from chaosproxy.core.decision import (
     Run,
     Silence,
     Swallow,
+    Vanish,
 )
 from chaosproxy.core.engine import Chosen
-from chaosproxy.core.evicting import evict
 from chaosproxy.core.line import Line
-from chaosproxy.core.memory import Memory
 from chaosproxy.core.repeating import repeat_behind
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Slot, Told, Work
-from chaosproxy.core.value import ErrorReply, decode, errors_in
+from chaosproxy.core.value import errors_in
+from chaosproxy.core.vanishing import vanish
 
 MAX_REACHED = "let go because max was reached"
+NOT_KNOWN = "the connection ended before it was known whether it happened"
+#: Redis expires a key that is asked for once its time is over: so many seconds after PEXPIRE 1 it surely is.
+EXPIRY = 0.005
 
 
 def fold(line: Line, work: Work, chosen: list[Chosen], now: float) -> None:
@@ -66,13 +69,12 @@ def _note(line: Line, work: Work, chosen: Chosen, decision: Decision | None) -> 
         case Delay(seconds):
             work.told.append(Told(chosen, delay=seconds))
             return seconds
-        case Run() | Evict():
+        case Run() | Vanish():
             work.runs.append((chosen, decision))
         case Hold(limit):
             work.holds.append((chosen, limit))
         case Rewrite(args, detail):
-            work.args, work.raw = list(args), encode_command(*args)
-            work.sent = Command.parse(line.world.table, args, work.raw)
+            send_instead(line, work, args)
             work.told.append(Told(chosen, detail=detail))
             line.touched(chosen, "ttl", 1)
         case Repeat():
@@ -86,11 +88,17 @@ def _note(line: Line, work: Work, chosen: Chosen, decision: Decision | None) -> 
             told = Told(chosen, detail=rate)
             work.told.append(told)
             work.paces.append((told, decision))
-        case Answer() | Swallow() | Cut() | Silence() | Past():
+        case Answer() | Swallow() | NoRenewal() | Cut() | Silence() | Past():
             work.final = (chosen, decision)
         case _:
             assert_never(decision)
     return 0.0
+
+
+def send_instead(line: Line, work: Work, args: Sequence[bytes]) -> None:
+    """Another request goes out in this one's place."""
+    work.args, work.raw = list(args), encode_command(*args)
+    work.sent = Command.parse(line.world.table, args, work.raw)
 
 
 # -- barriers
@@ -129,32 +137,50 @@ def pass_barriers(line: Line, work: Work, now: float, why: str = MAX_REACHED) ->
 # -- what goes ahead of the request
 
 
-def run_before(line: Line, work: Work, now: float) -> None:
+def has_run(line: Line, work: Work, now: float) -> bool:
+    """Whether what is to happen exactly before this command has; it begins here.
+
+    What goes aside may not be ahead of what the client sent before: it waits until that is answered.
+    """
+    here = line.takes_ours
+    if not work.running:
+        vanishes = any(isinstance(run, Vanish) for _, run in work.runs)
+        if line.expect and (vanishes or (not here and remembering.concerns(line, work))):
+            return False
+        work.running = True
+        _run_before(line, work, now)
+        if not here:
+            remembering.take_down(line, work, now, aside=True)
+    if work.waiting:
+        return False
+    if here and not work.taken:
+        remembering.take_down(line, work, now, aside=False)
+    return True
+
+
+def _run_before(line: Line, work: Work, now: float) -> None:
     """Carry out what is to run exactly before this command, on its own connection where that is possible."""
     for chosen, run in work.runs:
         told = Told(chosen)
         work.told.append(told)
-        if isinstance(run, Evict):
-            _evict(line, work, chosen, told)
+        if isinstance(run, Vanish):
+            _vanish(line, work, told, run)
         else:
-            _run(line, work, chosen, run, told, now)
-    _remember(line, work, now)
+            _run(line, work, told, run, now)
 
 
-def _run(  # noqa: PLR0917 - one call's worth of what is at hand
-    line: Line, work: Work, chosen: Chosen, run: Run, told: Told, now: float
-) -> None:
-    requests = run.requests(chosen.key)
-    work.settle = max(work.settle, run.settle)
+def _run(line: Line, work: Work, told: Told, run: Run, now: float) -> None:
+    requests = run.requests(told.chosen.key)
     here = line.takes_ours and run.where == "upstream"
     # What follows on the same connection comes after it anyway.
-    awaited = not here or bool(run.settle)
-    work.waiting += awaited
+    work.waiting += not here
+    told.detail = "" if here else NOT_KNOWN
 
     def done(replies: Sequence[bytes] | None, then: float) -> None:
         del then
-        work.waiting -= awaited
-        _ran(line, work, told, run.touch, None if replies is None else errors_in(replies))
+        work.waiting -= not here
+        why = "" if replies is not None else "side_connection"
+        _ran(line, work, told, "run", why, errors_in(replies or ()))
 
     if here:
         line.send_hidden(requests, now, done)
@@ -163,56 +189,34 @@ def _run(  # noqa: PLR0917 - one call's worth of what is at hand
         line.ask_side(raws, work.exchange.db, done, run.where)
 
 
-def _evict(line: Line, work: Work, chosen: Chosen, told: Told) -> None:
+def _vanish(line: Line, work: Work, told: Told, run: Vanish) -> None:
+    """Have the key go, and the command wait for that."""
     work.waiting += 1
+    told.detail = NOT_KNOWN
 
-    def done(detail: str | None) -> None:
+    def go_on() -> None:
         work.waiting -= 1
-        _ran(line, work, told, "evicted", detail)
 
-    evict(line, chosen.key or b"", work.exchange.db, done)
+    def done(why: str, detail: str, then: float) -> None:
+        _ran(line, work, told, run.how, why, detail)
+        if not why and run.how == "expired":
+            line.later(then + EXPIRY, go_on)
+        else:
+            go_on()
+
+    vanish(line, told.chosen.key or b"", work.exchange.db, run.how, done)
 
 
-def _ran(line: Line, work: Work, told: Told, touch: str, detail: str | None) -> None:
-    """What was to run has run; None: it could not, and nothing is told of it."""
-    if detail is not None:
+def _ran(  # noqa: PLR0917 - one call's worth of what is at hand
+    line: Line, work: Work, told: Told, touch: str, why: str, detail: str
+) -> None:
+    """What was to run has run; `why` not: then nothing is told of it."""
+    if not why:
         told.detail = detail
         line.touched(told.chosen, touch, 1 if told.chosen.key is not None else 0)
     elif any(each is told for each in work.told):  # not if it is told already, as unknown
         work.told = [each for each in work.told if each is not told]
-        line.skip(told.chosen, "side_connection")
-
-
-def _remember(line: Line, work: Work, now: float) -> None:
-    """Keep what a key was before this write, for the rules that answer from the past."""
-    spec = work.sent.spec
-    if spec is None or not spec.is_write or not work.whole:
-        return
-    for live in line.engine.rememberers:
-        memory = live.state
-        if not isinstance(memory, Memory):
-            continue
-        for key in dict.fromkeys(work.sent.keys):
-            if live.match.remembers(key, line.db):
-                _keep_image(line, work, memory, key, now)
-
-
-def _keep_image(line: Line, work: Work, memory: Memory, key: bytes, now: float) -> None:
-    db = line.db
-
-    def dumped(replies: Sequence[bytes] | None, then: float) -> None:
-        if not here:
-            work.waiting -= 1
-        value = decode(replies[0]) if replies else ErrorReply(b"")
-        if value is None or isinstance(value, bytes):
-            memory.keep(db, key, then, value)
-
-    here = line.takes_ours
-    if here:
-        line.send_hidden([(b"DUMP", key)], now, dumped)
-    else:
-        work.waiting += 1
-        line.ask_side([encode_command(b"DUMP", key)], db, dumped)
+        line.skip(told.chosen, why)
 
 
 # -- the request itself, and what follows it

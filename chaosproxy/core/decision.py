@@ -4,11 +4,13 @@ Takes nothing; gives frozen data. A fault returns one of these for an exchange a
 profile order (delays sum, the first final one ends the chain) and the conversation carries them out.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
 from chaosproxy.core.bucket import Bucket
+from chaosproxy.core.memory import Image
 
 
 class Position(StrEnum):
@@ -46,12 +48,15 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Swallow:
-    """The write has no effect; the client gets the reply the server would have given. Final.
+    """The write has no effect; the client gets the reply the server would have given. Final."""
 
-    `renewal`: only if the key has a time to live already; else the write goes on, and the rule is skipped.
+
+@dataclass(frozen=True, slots=True)
+class NoRenewal:
+    """The time that the command sets takes effect only as far as it makes nothing live longer. Final.
+
+    The client gets the reply the server would have given. Where nothing would have lived longer, the rule is skipped.
     """
-
-    renewal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +92,6 @@ class Run:
 
     commands: tuple[tuple[bytes, ...], ...]
     where: Literal["upstream", "standby"] = "upstream"
-    #: seconds that the command waits once they were answered.
-    settle: float = 0.0
-    #: what they do to the matched key, for the metrics.
-    touch: str = "run"
 
     def requests(self, key: bytes | None) -> list[tuple[bytes, ...]]:
         """The commands, with the matched key in its place."""
@@ -98,8 +99,10 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Evict:
-    """The matched key leaves as if the server had evicted it, just before the command. Not final."""
+class Vanish:
+    """The matched key goes just before the command, as if the server had expired or evicted it. Not final."""
+
+    how: Literal["expired", "evicted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +154,9 @@ class Beside:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A read is answered as if the key were as it was: its DUMP, or None where it did not exist. Final."""
+    """A read is answered as if these keys were as they were. Final."""
 
-    image: bytes | None
+    images: Mapping[bytes, Image]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,5 +168,5 @@ class Admit:
     raw: bytes = b""
 
 
-Final = Answer | Swallow | Cut | Silence | Past
-Decision = Delay | Final | Run | Evict | Rewrite | Repeat | Hold | Pieces | Pace | Beside | Admit
+Final = Answer | Swallow | NoRenewal | Cut | Silence | Past
+Decision = Delay | Final | Run | Vanish | Rewrite | Repeat | Hold | Pieces | Pace | Beside | Admit

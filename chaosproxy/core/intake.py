@@ -6,13 +6,15 @@ head waits, all behind it on this connection wait too, as they would behind it i
 
 from typing import assert_never
 
-from chaosproxy.core import before, modes, swallow
+from chaosproxy.core import before, modes, remembering, swallow
 from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandSpec
-from chaosproxy.core.decision import Answer, Cut, Past, Silence, Swallow
+from chaosproxy.core.decision import Answer, Cut, NoRenewal, Past, Silence, Swallow
 from chaosproxy.core.effect import Applied, ProtocolFault
 from chaosproxy.core.ending import answer, cut, silence
 from chaosproxy.core.line import FOREVER, Line
+from chaosproxy.core.past import read_past
+from chaosproxy.core.renewing import withhold
 from chaosproxy.core.resp import RequestFrame, RequestFramer
 from chaosproxy.core.slot import Slot, Stage, Work
 from chaosproxy.core.swallowing import swallow_write
@@ -128,12 +130,11 @@ class Intake:
                 if before.held(work, now):
                     return False
                 before.pass_barriers(line, work, now)
-                before.run_before(line, work, now)
                 work.stage = Stage.RUN
             case Stage.RUN:
-                if work.waiting:
+                if not before.has_run(line, work, now):
                     return False
-                work.due = now + work.settle
+                work.due = now
                 work.stage = Stage.SEND
             case Stage.SEND:
                 if now < work.due or not before.pace(line, work, now):
@@ -157,11 +158,11 @@ class Intake:
             return True
         gate = name.upper == b"MULTI" and line.world.swallows and work.whole
         if name.interest or gate:
-            if not line.settled:
+            if not line.settled or (remembering.reads(work) and remembering.unanswered(line)):
                 return False
             if gate and not work.gated and line.modes.transaction is None:
                 work.gated = True
-                line.scratch_proven = False
+                line.scratch_proven, line.copies_allowed = False, True
                 if line.takes_ours:
                     self._gate(now)
                     return False
@@ -187,14 +188,16 @@ class Intake:
         work.exchange.last = following is None or (following.args[0] or b"").upper() == b"EXEC"
 
     def _gate(self, now: float) -> None:
-        """Prove the scratch database before a MULTI in which a write may be swallowed."""
+        """Find out what there is before a MULTI in which a write may be swallowed."""
         line = self.line
 
         def done(replies: list[bytes], then: float) -> None:
             del then
-            line.scratch_proven = swallow.proven(replies)
+            line.scratch_proven = swallow.proven(replies[:-2])
+            line.copies_allowed = swallow.copies_allowed(replies)
 
-        line.send_hidden(swallow.gate(line.modes.db, line.world.scratch_db), now, done)
+        gate = swallow.gate_before_multi(line.modes.db, line.world.scratch_db)
+        line.send_hidden(gate, now, done)
 
     def _act(self, work: Work, now: float) -> bool:
         """Forward the request, or do with it what was decided; False if that has to wait."""
@@ -207,8 +210,12 @@ class Intake:
             case Answer():
                 answer(line, work, chosen, decision, now)
                 return True
-            case Swallow() | Past():
+            case Swallow():
                 return swallow_write(line, work, chosen, now)
+            case NoRenewal():
+                return withhold(line, work, chosen, now)
+            case Past():
+                return read_past(line, work, chosen, decision, now)
             case Cut():
                 return cut(line, work, chosen, decision)
             case Silence():
@@ -229,7 +236,7 @@ class Intake:
             self.line.leave_barriers(work)
         self._drop_before(work, "switched")
         self.line.forget(work, "switched")
-        work.due, work.settle = now, 0.0
+        work.due = now
         if work.pieces:
             work.raw = b"".join(work.pieces)
             work.pieces.clear()
@@ -241,7 +248,7 @@ class Intake:
         dropped = []
         if work.stage in (Stage.SETTLE, Stage.DELAY):
             dropped += [chosen for chosen, _ in work.holds]
-        if work.stage in (Stage.SETTLE, Stage.DELAY, Stage.HOLD):
+        if not work.running:
             dropped += [chosen for chosen, _ in work.runs]
         if work.final is not None:
             dropped.append(work.final[0])

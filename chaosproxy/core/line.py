@@ -49,6 +49,7 @@ class Line:
         self.head: Work | None = None
         self.turning = 0
         self.scratch_proven = False
+        self.copies_allowed = True
         self.held = 0
         self.closed = False
         self.client_silent: Silence | None = None

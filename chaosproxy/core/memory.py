@@ -1,47 +1,97 @@
 """What keys were before each write: how a lagging replica would still know them.
 
-Takes a key's DUMP from before a write; gives the one that was true so long, or so many writes, ago.
+Takes a key as it was before a write; gives how it was so long, or so many writes, ago.
 """
 
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 
-#: How many keys are remembered, and how many writes of each; the oldest are forgotten first.
+#: How many keys are remembered, how many writes of each, and how many bytes in all; the oldest are forgotten first.
 MOST_KEYS = 4096
 MOST_WRITES = 256
+MOST_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A key as it was until a write at time `until`: its serialized value, None where it did not exist."""
+    """A key as it was: `dump` is its serialized value (None: it did not exist), `expires` when that ends (None: never)."""
 
-    until: float
     dump: bytes | None
+    expires: float | None = None
+
+    def left(self, now: float) -> tuple[bytes, int] | None:
+        """Its value now, with the milliseconds it has to live (0: for ever); None if it does not exist, or no longer does."""
+        if self.dump is None:
+            return None
+        if self.expires is None:
+            return self.dump, 0
+        millis = round((self.expires - now) * 1000)
+        return (self.dump, millis) if millis > 0 else None
 
 
 @dataclass(slots=True)
 class Memory:
-    """The images of a rule's keys, by database and key, oldest write first."""
+    """The images of a rule's keys, by database and key, oldest write first.
 
-    _images: OrderedDict[tuple[int, bytes], deque[Image]] = field(default_factory=OrderedDict)
+    `span` and `writes`: no image older than so many seconds, or followed by so many others, will be asked for.
+    """
 
-    def keep(self, db: int, key: bytes, now: float, dump: bytes | None) -> None:
-        """A write follows: keep what the key was until now."""
+    span: float | None = None
+    writes: int | None = None
+    size: int = 0
+    _images: OrderedDict[tuple[int, bytes], deque[tuple[float, Image]]] = field(
+        default_factory=OrderedDict
+    )
+
+    def keep(self, db: int, key: bytes, now: float, image: Image) -> None:
+        """A write was applied: keep what the key was until now."""
         place = (db, key)
-        images = self._images.setdefault(place, deque(maxlen=MOST_WRITES))
+        images = self._images.setdefault(place, deque())
         self._images.move_to_end(place)
-        images.append(Image(now, dump))
-        while len(self._images) > MOST_KEYS:
-            self._images.popitem(last=False)
+        images.append((now, image))
+        self.size += _size(image)
+        most = min(self.writes or MOST_WRITES, MOST_WRITES)
+        while len(images) > most or (len(images) > 1 and self._is_over(images[0][0], now)):
+            self.size -= _size(images.popleft()[1])
+        while len(self._images) > MOST_KEYS or self.size > MOST_BYTES:
+            _, forgotten = self._images.popitem(last=False)
+            self.size -= sum(_size(each) for _, each in forgotten)
+
+    def _is_over(self, until: float, now: float) -> bool:
+        return self.span is not None and until <= now - self.span
+
+    def forget(self, db: int | None = None) -> None:
+        """What is known of a database (None: of all) holds no more."""
+        for place in [place for place in self._images if db in (None, place[0])]:
+            self.size -= sum(_size(each) for _, each in self._images.pop(place))
 
     def as_of(self, db: int, key: bytes, then: float) -> Image | None:
         """What the key was at that time; None: it has not changed since, as far as is known."""
-        for image in self._images.get((db, key), ()):
-            if image.until > then:
+        for until, image in self._images.get((db, key), ()):
+            if until > then:
                 return image
         return None
 
     def behind(self, db: int, key: bytes, writes: int) -> Image | None:
-        """What the key was before its last so many writes; None: there were not so many."""
+        """What the key was before its last so many writes; None: that is not known.
+
+        Of a key that was made by fewer writes than that, a replica so far behind knows nothing yet.
+        """
         images = self._images.get((db, key), ())
-        return images[-writes] if len(images) >= writes else None
+        if len(images) >= writes:
+            return images[-writes][1]
+        return images[0][1] if images and images[0][1].dump is None else None
+
+
+@dataclass(slots=True)
+class Taken:
+    """One key as it is before a write; `image` is None as long as the server has not said, or would not."""
+
+    memory: Memory
+    db: int
+    key: bytes
+    image: Image | None = None
+
+
+def _size(image: Image) -> int:
+    return len(image.dump or b"")

@@ -3,7 +3,7 @@
 Takes the upstream's bytes; gives the client's bytes. Replies settle `modes` in the server's order and leave in the client's.
 """
 
-from chaosproxy.core import modes
+from chaosproxy.core import modes, remembering
 from chaosproxy.core.after import (
     abandon,
     apply_after,
@@ -299,6 +299,7 @@ class Returns:
         line = self.line
         if frame is None:
             line.tell(work, "unknown", "nothing")
+            remembering.keep(line, work, b"", now)
             drop(line, work, "no_reply")
         elif not queued:
             raw = b"".join(slot.parts) if slot.whole else frame.header
@@ -307,6 +308,10 @@ class Returns:
                 line.replace(slot, [changed])
         elif frame.kind == _ERROR:
             line.tell(work, "no", "error")
+            if work.swallowed is not None:
+                chosen, how, _ = work.swallowed
+                line.fire(chosen, work, "no", "error", "fail", detail=how)
+                work.swallowed = None
             drop(line, work, "refused")
 
 
@@ -320,14 +325,14 @@ def _missing(slot: Slot, transaction: modes.Transaction) -> int:
     return max(0, transaction.shares(array)[-1].stop - len(array))
 
 
-def _garbles(slot: Slot) -> bool:
-    """Whether this, queued, makes EXEC's array announce more than it has, so that its end cannot be known."""
-    return slot.name.upper == b"CLIENT" and modes.reply_word(slot.args) in (b"OFF", b"SKIP")
-
-
 def _is_one(slot: Slot) -> bool:
     """Whether what this slot's reply consists of has to leave together."""
     return slot.carried or (slot.work is not None and slot.work.looks_at_reply)
+
+
+def _garbles(slot: Slot) -> bool:
+    """Whether this, queued, makes EXEC's array announce more than it has, so that its end cannot be known."""
+    return slot.name.upper == b"CLIENT" and modes.reply_word(slot.args) in (b"OFF", b"SKIP")
 
 
 def _confirms(slot: Slot) -> bool:

@@ -12,12 +12,13 @@ from enum import Enum, auto
 from chaosproxy.core.barrier import Barrier, Ticket
 from chaosproxy.core.bucket import Bucket
 from chaosproxy.core.command import Command
-from chaosproxy.core.decision import Cut, Evict, Pace, Repeat, Run, Silence
+from chaosproxy.core.decision import Cut, Pace, Repeat, Run, Silence, Vanish
 from chaosproxy.core.decision import Final as Ends
 from chaosproxy.core.effect import Applied, Outcome
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.engine import Chosen, LiveRule
 from chaosproxy.core.match import Exchange
+from chaosproxy.core.memory import Taken
 from chaosproxy.core.modes import Args
 from chaosproxy.core.world import Name
 
@@ -60,21 +61,23 @@ class Work:
     stage: Stage = Stage.SETTLE
     due: float = 0.0
     waiting: int = 0
-    runs: list[tuple[Chosen, Run | Evict]] = field(default_factory=list)
+    runs: list[tuple[Chosen, Run | Vanish]] = field(default_factory=list)
     final: tuple[Chosen, Ends] | None = None
     holds: list[tuple[Chosen, float]] = field(default_factory=list)
     tickets: list[tuple[Chosen, Barrier, Ticket]] = field(default_factory=list)
-    settle: float = 0.0
+    running: bool = False
     repeats: list[tuple[Chosen, Repeat]] = field(default_factory=list)
     paces: list[tuple[Told, Pace]] = field(default_factory=list)
     pieces: deque[bytes] = field(default_factory=deque)
     watched: bool = False
-    renews: bool = False
     after: list[Chosen] = field(default_factory=list)
     candidates: list[tuple[LiveRule, bytes | None]] = field(default_factory=list)
     told: list[Told] = field(default_factory=list)
     gated: bool = False
     swallowed: tuple[Chosen, str, Outcome] | None = None
+    #: Whether what is swallowed makes any difference, told by its reply; None: it does.
+    acted: Callable[[bytes], bool] | None = None
+    taken: list[Taken] = field(default_factory=list)
 
     @property
     def matters(self) -> bool:
@@ -97,19 +100,19 @@ class Work:
 class Element:
     """What the conversation keeps with a command between MULTI and EXEC, for EXEC's array.
 
-    `inserted`: the element of a command the server never saw. `hidden`: ours, not the client's. `renamed`: bytes of the
-    element and what to put in their place.
+    `inserted`: the element of a command the server never saw. `hidden`: ours, not the client's. `change`: is given the
+    element, and gives what the client gets in its place.
     """
 
     work: Work | None = None
     hidden: bool = False
     inserted: bytes | None = None
-    renamed: tuple[tuple[bytes, bytes], ...] = ()
+    change: Callable[[bytes], bytes] | None = None
 
     @property
     def changes(self) -> bool:
         """Whether EXEC's array must be put right."""
-        return self.hidden or self.inserted is not None or bool(self.renamed)
+        return self.hidden or self.inserted is not None or self.change is not None
 
 
 @dataclass(slots=True)

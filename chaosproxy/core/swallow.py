@@ -8,11 +8,16 @@ EXEC's array is the reply the server would have given. What each way cannot do:
 
 scratch database   The same trick destroys the real key where SELECT fails only at EXEC (a cluster): so it is used only after
                    SELECT, DBSIZE and SELECT back have been answered +OK, :0, +OK, on the connection that will carry it.
+                   SORT finds weights beside its key: not for it. What a script left there undeclared is found and removed.
 temporary keys     Scripts may name keys they do not declare: not for them. Replies that carry the key are put right.
 client is WATCHing  An EXEC of ours would end its WATCH: the side connection carries the transaction.
 neither            Commands without keys, or that reach beyond their keys (FLUSHALL, MOVE …): a reply of the right type.
+
+An ACL may forbid what this is made of. Without MULTI all of it would be carried out, one by one, and copies would stay; in the
+client's own transaction a request that is refused would spoil all the others. So what is allowed is found out first.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -21,28 +26,46 @@ from typing import Final
 
 from chaosproxy.core.command import Command, key_slot
 from chaosproxy.core.modes import Args
+from chaosproxy.core.reply import elements
 from chaosproxy.core.resp import encode_bulk
+from chaosproxy.core.syntax import ProtocolError
+from chaosproxy.core.value import decode
 
 #: They reach beyond the keys they name: never to be tried on a copy.
 _BEYOND: Final = frozenset(
     {"FLUSHALL", "FLUSHDB", "SWAPDB", "MOVE", "MIGRATE", "RESTORE-ASKING", "DELSLOT", "SFLUSH"}
 )
-NO_IMAGES: Final[Mapping[bytes, bytes | None]] = MappingProxyType({})
+NO_IMAGES: Final[Mapping[bytes, tuple[bytes, int] | None]] = MappingProxyType({})
 _SCRIPTS: Final = frozenset({"EVAL", "EVALSHA", "FCALL"})
 #: Words of a script that could leave the scratch database.
-_LEAVING: Final = (b"select", b"flushall", b"flushdb", b"swapdb", b"move", b"copy", b"migrate")
+_LEAVING: Final = re.compile(
+    rb"\b(select|flushall|flushdb|swapdb|move|copy|migrate)\b", re.IGNORECASE
+)
+#: So many keys a script may leave behind, and one SCAN finds them all.
+_ALL: Final = b"1000000"
+#: Never there: it is named only to see whether a command is allowed.
+_PROBE: Final = b"chaosproxy:probe"
+_NULLS: Final = (b"$-1\r\n", b"*-1\r\n", b"_\r\n")
+#: Numbers by the hash slot they make as a hash tag, as far as they were looked for.
+_tags: dict[int, bytes] = {}
+_numbers = count()
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Requests before the write, the write (`raw`: as the client sent it, else re-encoded `args`), requests after it."""
+    """Requests before the write, the write (`raw`: as the client sent it, else re-encoded `args`), requests after it.
+
+    `names`: temporary keys, and the real ones whose place they take. `scans`: whether the first request after it, but one,
+    lists what a script has left behind.
+    """
 
     before: tuple[Args, ...]
     args: Args
     raw: bytes | None
     after: tuple[Args, ...]
-    renamed: tuple[tuple[bytes, bytes], ...]
+    names: tuple[tuple[bytes, bytes], ...]
     how: str
+    scans: bool = False
 
     def alone(self) -> tuple[list[Args], list[bytes | None], int]:
         """All requests of a transaction of our own, their raw bytes where they are the client's, and the write's index."""
@@ -53,9 +76,20 @@ class Plan:
 
     def restore(self, raw: bytes) -> bytes:
         """Put the real keys back into a reply."""
-        for old, new in self.renamed:
-            raw = raw.replace(old, new)
+        for temporary, real in self.names:
+            if raw[:1] == b"-":
+                raw = raw.replace(_in_error(temporary), _in_error(real))
+            else:
+                raw = raw.replace(encode_bulk(temporary), encode_bulk(real))
         return raw
+
+
+def _in_error(key: bytes) -> bytes:
+    """A key as servers put it into an error: up to a NUL, and without line ends."""
+    return key.partition(b"\0")[0].replace(b"\r", b" ").replace(b"\n", b" ")
+
+
+# -- what is allowed and what is proven
 
 
 def gate(db: int, scratch: int) -> list[Args]:
@@ -68,8 +102,56 @@ def proven(replies: Sequence[bytes] | None) -> bool:
     return replies is not None and list(replies) == [b"+OK\r\n", b":0\r\n", b"+OK\r\n"]
 
 
+def gate_before_multi(db: int, scratch: int) -> list[Args]:
+    """The gate, and requests that show whether copies can be made inside the transaction that follows."""
+    return [*gate(db, scratch), (b"COPY", _PROBE, _PROBE), (b"DEL", _PROBE)]
+
+
+def copies_allowed(replies: Sequence[bytes]) -> bool:
+    """Whether they can: no error names the command itself, as one does that forbids it or does not know it."""
+    return not any(
+        raw[:1] == b"-" and re.search(rb"['`](copy|del)['`]", raw.lower()) for raw in replies[-2:]
+    )
+
+
+def gate_alone(db: int, scratch: int) -> list[Args]:
+    """The gate inside a transaction, which shows that transactions are allowed."""
+    return [(b"MULTI",), *gate(db, scratch), (b"EXEC",)]
+
+
+def transactions_allowed(replies: Sequence[bytes]) -> bool:
+    """Whether they are."""
+    return replies[0] == b"+OK\r\n" and (carried_out(replies) is not None or _aborted(replies[-1]))
+
+
+def carried_out(replies: Sequence[bytes]) -> list[bytes] | None:
+    """The elements of EXEC's array, which is the last of the replies; None if it is none."""
+    if replies[-1][:1] != b"*":
+        return None
+    try:
+        return elements(replies[-1])[1]
+    except ProtocolError:  # nested in ways that no server's are
+        return None
+
+
+def _aborted(raw: bytes) -> bool:
+    return raw.startswith(b"-EXECABORT")
+
+
+def leftovers(raw: bytes) -> list[bytes]:
+    """The keys in SCAN's reply."""
+    match decode(raw):
+        case [_, list(keys)]:
+            return [key for key in keys if isinstance(key, bytes)]
+        case _:
+            return []
+
+
+# -- what can be computed, and how
+
+
 def waits(command: Command, *, queued: bool) -> bool:
-    """Whether the command would block: then what the server would have answered, and when, cannot be known."""
+    """Whether the command may block: then what the server would have answered, and when, is known only if it does not."""
     spec = command.spec
     if spec is None or queued or not ({"blocking"} & (spec.flags | spec.categories)):
         return False
@@ -77,8 +159,13 @@ def waits(command: Command, *, queued: bool) -> bool:
     return command.name not in ("XREAD", "XREADGROUP") or b"BLOCK" in words
 
 
+def is_null(raw: bytes) -> bool:
+    """Whether this is what a blocking command answers in a transaction when it would have to wait."""
+    return raw in _NULLS
+
+
 def computable(command: Command, *, scratch: bool) -> bool:
-    """Whether the server can be made to compute the reply on copies of the keys."""
+    """Whether the server can compute the reply on copies in the scratch database, or else on temporary keys."""
     spec = command.spec
     words = [(arg or b"").upper() for arg in command.args]
     if spec is None or not command.keys or command.name in _BEYOND or "no_multi" in spec.flags:
@@ -86,39 +173,42 @@ def computable(command: Command, *, scratch: bool) -> bool:
     match command.name:
         case "COPY":
             return b"DB" not in words[3:]
-        case "SORT":
-            return not {b"BY", b"GET"} & set(words[2:])
+        case "SORT" | "SORT_RO":
+            return not (scratch and {b"BY", b"GET"} & set(words[2:]))
         case name if name in _SCRIPTS:
-            script = (command.args[1] or b"").lower() if name == "EVAL" else b""
-            return scratch and not any(word in script for word in _LEAVING)
+            script = (command.args[1] or b"") if name == "EVAL" else b""
+            return scratch and not _LEAVING.search(script)
         case _:
             return True
 
 
-#: Keys and what they are to be: a DUMP, or None for a key that is not there. Other keys are copied as they are.
-Images = Mapping[bytes, bytes | None]
+#: Keys and what they are to be: a DUMP with a time to live in milliseconds (0: none), or None for a key that is not there.
+Images = Mapping[bytes, tuple[bytes, int] | None]
 
 
 def in_scratch(command: Command, db: int, scratch: int, images: Images = NO_IMAGES) -> Plan:
-    """On copies in the scratch database."""
+    """On copies in the scratch database; the keys in `images` are as those say."""
     keys = _unique(command)
     there = b"%d" % scratch
     copies: list[Args] = [
         (b"COPY", key, key, b"DB", there, b"REPLACE") for key in keys if key not in images
     ]
-    restored = [_restore(key, image) for key, image in images.items() if image is not None]
+    restored = [_restore(key, *image) for key, image in images.items() if image is not None]
+    scans = command.name in _SCRIPTS
+    scan: tuple[Args, ...] = ((b"SCAN", b"0", b"COUNT", _ALL),) if scans else ()
     return Plan(
         before=(*copies, (b"SELECT", there), *restored),
         args=command.args,
         raw=command.raw,
-        after=((b"DEL", *keys), (b"SELECT", b"%d" % db)),
-        renamed=(),
+        after=((b"DEL", *keys), *scan, (b"SELECT", b"%d" % db)),
+        names=(),
         how=f"reply computed in scratch database {scratch}",
+        scans=scans,
     )
 
 
-def _restore(key: bytes, image: bytes) -> Args:
-    return (b"RESTORE", key, b"0", image, b"REPLACE")
+def _restore(key: bytes, dump: bytes, millis: int) -> Args:
+    return (b"RESTORE", key, b"%d" % millis, dump, b"REPLACE")
 
 
 def on_temporary_keys(command: Command, token: str, images: Images = NO_IMAGES) -> Plan:
@@ -136,13 +226,13 @@ def on_temporary_keys(command: Command, token: str, images: Images = NO_IMAGES) 
         if key not in images:
             copies.append((b"COPY", key, temporary, b"REPLACE"))
         elif image is not None:
-            copies.append(_restore(temporary, image))
+            copies.append(_restore(temporary, *image))
     return Plan(
         before=tuple(copies),
         args=tuple(args),
         raw=None,
         after=((b"DEL", *names.values()),),
-        renamed=tuple((encode_bulk(new), encode_bulk(old)) for old, new in names.items()),
+        names=tuple((new, old) for old, new in names.items()),
         how="reply computed on temporary keys",
     )
 
@@ -152,10 +242,20 @@ def _unique(command: Command) -> list[bytes]:
 
 
 def _temporary(key: bytes, token: str) -> bytes:
+    """A name in the key's hash slot. It begins as the key does: that is how ACLs tell keys."""
     suffix = f":chaosproxy:{token}".encode()
     slot = key_slot(key)
-    for name in (key + suffix, b"{" + key + b"}" + suffix):
+    for name in (key + suffix, key + b"{%b}" % _tag(slot) + suffix):
         if key_slot(name) == slot:
             return name
-    tag = next(n for n in count() if key_slot(b"%d" % n) == slot)
-    return b"{%d}" % tag + key + suffix
+    # A brace in the key that closes nothing: whatever follows it counts for the slot.
+    names = (b"%b%b:%d" % (key, suffix, number) for number in count())
+    return next(name for name in names if key_slot(name) == slot)
+
+
+def _tag(slot: int) -> bytes:
+    """The smallest number that is a hash tag of this slot."""
+    while slot not in _tags:
+        number = b"%d" % next(_numbers)
+        _tags.setdefault(key_slot(number), number)
+    return _tags[slot]

@@ -3,36 +3,32 @@
 Takes the work at the head of a line; gives hidden commands, then a local reply and an event that says how it was made.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
 from chaosproxy.core import modes, reply_maker, swallow
-from chaosproxy.core.decision import Past, Swallow
 from chaosproxy.core.effect import Outcome
 from chaosproxy.core.effect import Told as Seen
-from chaosproxy.core.ending import end, hidden, local
+from chaosproxy.core.ending import REFUSED, end, hidden, local
 from chaosproxy.core.engine import Chosen
 from chaosproxy.core.line import Line
-from chaosproxy.core.reply import elements
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Slot, Work
-from chaosproxy.core.syntax import ProtocolError
 from chaosproxy.core.value import errors_in
 
 Replies = Sequence[bytes] | None
+
+SIDE_FAILED = "the side connection failed"
+#: Its reply counts for what it was given: keys it did not declare were not there.
+LEFT = ", where the script wrote keys that it did not declare"
 
 
 def swallow_write(line: Line, work: Work, chosen: Chosen, now: float) -> bool:
     """Let the server compute the reply without the write (see `swallow`); False while it does."""
     if work.waiting:
         return False
-    decision = work.final[1] if work.final is not None else None
-    images: dict[bytes, bytes | None] = {}
-    if isinstance(decision, Past) and chosen.key is not None:
-        images[chosen.key] = decision.image
-    renewal = isinstance(decision, Swallow) and decision.renewal
-    return _Swallowing(line, work, chosen, images, renewal).start(now)
+    return _Swallowing(line, work, chosen).start(now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,68 +38,53 @@ class _Swallowing:
     line: Line
     work: Work
     chosen: Chosen
-    images: Mapping[bytes, bytes | None]
-    renewal: bool
+
+    @property
+    def waits(self) -> bool:
+        """Whether it may block; one that would is left alone."""
+        return swallow.waits(self.work.sent, queued=self.line.modes.transaction is not None)
 
     def start(self, now: float) -> bool:
         line, command = self.line, self.work.sent
-        queued = line.modes.transaction is not None
-        usable = line.db != line.world.scratch_db
-        if swallow.waits(command, queued=queued):
-            return self._let_pass("blocking")
-        if self.renewal and not self.work.renews:
-            return self._ask_ttl(now)
         if not line.modes.answers:
+            if self.waits:
+                return self._let_pass("blocking")
             local(line, self.work, b"", now)
             self._end("nothing", "no reply was asked for")
             return True
-        if line.asking or not swallow.computable(command, scratch=usable):
-            return self._make_up(now)
-        if queued:
-            proven = usable and line.scratch_proven
-            if not (proven or swallow.computable(command, scratch=False)):
+        scratch = line.db != line.world.scratch_db and swallow.computable(command, scratch=True)
+        on_keys = swallow.computable(command, scratch=False)
+        transaction = line.modes.transaction
+        if transaction is not None:
+            scratch = scratch and line.scratch_proven and not _selects(transaction)
+            if not line.copies_allowed or not (scratch or on_keys):
                 return self._make_up(now)
-            self._queue(self._plan(scratch=proven), now)
+            self._queue(self._plan(scratch=scratch), now)
             return True
+        if line.asking or not (scratch or on_keys):
+            return self._make_up(now)
         if line.modes.watching and line.expect:
             return False  # the side connection must not be ahead of what the client sent before
         self.work.waiting = 1
-        self._prove(usable, now)
+        self._prove(scratch, on_keys, now)
         return False
 
-    def _ask_ttl(self, now: float) -> bool:
-        """Find out whether the key has a time to live that this command would renew."""
-        line, key = self.line, self.chosen.key
-        if key is None:
-            return self._let_pass("not_applicable")
-        self.work.waiting = 1
-
-        def told(replies: Replies, then: float) -> None:
-            del then
-            self.work.waiting = 0
-            if replies is None or replies[0][:2] == b":-" or replies[0][:1] == b"-":
-                self._let_pass("no_ttl")
-            else:
-                self.work.renews = True
-
-        if line.takes_ours:
-            line.send_hidden([(b"PTTL", key)], now, told)
-        else:
-            line.ask_side([encode_command(b"PTTL", key)], line.db, told)
-        return False
-
-    def _prove(self, usable: bool, now: float) -> None:
-        """Ask whether the scratch database is there and empty, then send the plan that the answer allows."""
-        command = self.work.sent
+    def _prove(self, scratch: bool, on_keys: bool, now: float) -> None:
+        """Find out whether a transaction is allowed, and the scratch database there and empty; send the plan for that."""
 
         def gated(replies: Replies, then: float) -> None:
-            proven = usable and swallow.proven(replies)
-            if proven or swallow.computable(command, scratch=False):
-                self._compute(self._plan(scratch=proven), then)
+            if replies is None:
+                self._make_up(then, SIDE_FAILED)
+            elif not swallow.transactions_allowed(replies):
+                self._make_up(then, errors_in(replies[:1]))
+            elif scratch and swallow.proven(swallow.carried_out(replies)):
+                self._compute(self._plan(scratch=True), then)
+            elif on_keys:
+                self._compute(self._plan(scratch=False), then)
             else:
                 self._make_up(then)
 
-        gate = swallow.gate(self.line.modes.db, self.line.world.scratch_db)
+        gate = swallow.gate_alone(self.line.modes.db, self.line.world.scratch_db)
         self._carry(gate, (), now, gated)
 
     def _compute(self, plan: swallow.Plan, now: float) -> None:
@@ -112,28 +93,47 @@ class _Swallowing:
 
         def computed(replies: Replies, then: float) -> None:
             if replies is None:
-                self._make_up(then, "the side connection failed")
+                self._make_up(then, SIDE_FAILED)
                 return
-            queued, result = replies[index], replies[-1]
-            reply = _element(result, index - 1)
+            queued, array = replies[index], swallow.carried_out(replies)
             if queued[:1] == b"-":
-                # Refused before it was queued: what it would have been told anyway.
-                self._reply(queued, plan.how, then)
-            elif reply is not None:
-                self._reply(plan.restore(reply), plan.how, then)
+                self._refused(plan, queued, then)
+            elif array is None or errors_in(array[: index - 1]):
+                self._make_up(then, errors_in(array or replies))
+            elif self.waits and swallow.is_null(array[index - 1]):
+                self._let_pass("blocking")
             else:
-                self._make_up(then, errors_in(replies))
+                how = plan.how + self._clean(plan, array, then)
+                self._reply(plan.restore(array[index - 1]), how, then)
 
         self._carry(requests, raws, now, computed)
+
+    def _refused(self, plan: swallow.Plan, error: bytes, now: float) -> None:
+        """The write was refused before it was queued: what the client would have been told anyway.
+
+        Unless it is not the client who may not do it, or not the client's key.
+        """
+        other = bool(plan.names) or self.line.modes.watching
+        if other and error.startswith((b"-NOPERM", b"-NOAUTH")):
+            self._make_up(now, errors_in([error]))
+        else:
+            self._reply(plan.restore(error), plan.how, now)
+
+    def _clean(self, plan: swallow.Plan, array: Sequence[bytes], now: float) -> str:
+        """Remove what a script has left in the scratch database; give what the event says of it."""
+        left = swallow.leftovers(array[-2]) if plan.scans else []
+        if not left:
+            return ""
+        there, back = b"%d" % self.line.world.scratch_db, b"%d" % self.line.db
+        self._carry([(b"SELECT", there), (b"DEL", *left), (b"SELECT", back)], (), now, _nothing)
+        return LEFT
 
     def _plan(self, *, scratch: bool) -> swallow.Plan:
         command = self.work.sent
         if scratch:
-            return swallow.in_scratch(
-                command, self.line.db, self.line.world.scratch_db, self.images
-            )
+            return swallow.in_scratch(command, self.line.db, self.line.world.scratch_db)
         token = f"{self.line.connection}-{self.chosen.turn.match}"
-        return swallow.on_temporary_keys(command, token, self.images)
+        return swallow.on_temporary_keys(command, token)
 
     def _carry(
         self,
@@ -163,59 +163,131 @@ class _Swallowing:
         self._end("error" if raw[:1] == b"-" else "ok", how)
 
     def _end(self, told: Seen, how: str) -> None:
-        outcome: Outcome = "fail" if told == "error" else "false_ok"
-        if self.images:
-            outcome = "ok"
-        end(self.line, self.work, self.chosen, told, outcome=outcome, detail=how)
+        end(self.line, self.work, self.chosen, told, outcome=self._outcome(told), detail=how)
+
+    def _outcome(self, told: Seen) -> Outcome:
+        return "fail" if told == "error" else "false_ok"
+
+    # -- where no copy can give the reply
+
+    def _made(self, now: float) -> bytes | None:
+        clock = int((now + self.line.world.epoch) * 1000)
+        return reply_maker.plausible(self.work.sent, self.line.modes.protocol, clock)
 
     def _make_up(self, now: float, why: str = "") -> bool:
-        """Answer from the reply table; where even the type cannot be known, leave the write alone."""
-        line = self.line
+        """Answer from the reply table; where even the type cannot be known, leave the write alone. False: not yet."""
+        line, command = self.line, self.work.sent
         self.work.waiting = 0
-        clock = int((now + line.world.epoch) * 1000)
-        raw = reply_maker.plausible(self.work.sent, line.modes.protocol, clock)
-        if raw is None:
-            return self._let_pass("unknown_reply")
-        if line.modes.transaction is not None:
+        raw = self._made(now)
+        if self.waits or raw is None or command.spec is None:
+            return self._let_pass("blocking" if self.waits else "unknown_reply")
+        how = _made_up(why)
+        transaction = line.modes.transaction
+        if not (transaction or line.modes.watching or line.asking):
+            self._ask_refusal(raw, how, now)
+            return False
+        if not command.spec.takes(len(command.args)):
+            return self._let_pass("refused")
+        if transaction is not None:
             entry = modes.Entry(1, None, Element(inserted=raw), absent=True)
-            line.modes.transaction.entries.append(entry)
+            transaction.entries.append(entry)
             raw = b"+QUEUED\r\n"
-        detail = "reply made from the reply table" + (f": {why}" if why else "")
-        self._reply(raw, detail, now)
+        self._reply(raw, how, now)
         return True
+
+    def _ask_refusal(self, raw: bytes, how: str, now: float) -> None:
+        """Answer with `raw`, unless the server would refuse the command: it queues it, in a transaction that cannot be carried out.
+
+        MULTI goes alone: if it is not allowed, what follows it would be carried out.
+        """
+        line, work = self.line, self.work
+        work.waiting = 1
+
+        def begun(replies: Sequence[bytes], then: float) -> None:
+            if replies[0] == b"+OK\r\n":
+                line.send_hidden([work.args, REFUSED, (b"EXEC",)], then, asked, [work.raw])
+            elif replies[0].startswith(b"-NOAUTH"):
+                asked(replies, then)
+            else:
+                answered(raw, how, then)
+
+        def asked(replies: Sequence[bytes], then: float) -> None:
+            if replies[0][:1] == b"-":
+                answered(replies[0], "refused by the server", then)
+            else:
+                answered(raw, how, then)
+
+        def answered(raw: bytes, how: str, then: float) -> None:
+            if line.head is work:  # not if it was let go in the meantime
+                self._reply(raw, how, then)
+
+        line.send_hidden([(b"MULTI",)], now, begun)
 
     def _let_pass(self, reason: str) -> bool:
         """It cannot be swallowed truthfully: forward it, and say why."""
+        self.work.waiting = 0
         self.line.skip(self.chosen, reason)
         self.work.final = None
         return True
 
+    # -- inside the client's transaction
+
     def _queue(self, plan: swallow.Plan, now: float) -> None:
         """Inside the client's transaction the write runs on its copies; only its element reaches the client."""
         line, work = self.line, self.work
-        self._hide(plan.before, now)
-        work.swallowed = (self.chosen, plan.how, "ok" if self.images else "false_ok")
-        element = Element(work=work, renamed=plan.renamed)
+        failed: list[bytes] = []
+
+        def copied(raw: bytes) -> bytes:
+            failed.extend([raw] if raw[:1] == b"-" else [])
+            return raw
+
+        def computed(raw: bytes) -> bytes:
+            made = self._made(line.now) if failed else None
+            if made is None:
+                return plan.restore(raw)
+            work.swallowed = (self.chosen, _made_up(errors_in(failed)), self._outcome("ok"))
+            return made
+
+        def left(raw: bytes) -> bytes:
+            keys = swallow.leftovers(raw)
+            if keys:
+                # What the client sent behind EXEC may have selected another database by now.
+                line.ask_side([encode_command(b"DEL", *keys)], line.world.scratch_db, _nothing)
+            return raw
+
+        for request in plan.before:
+            self._hide(request, now, copied)
+        work.swallowed = (self.chosen, plan.how, self._outcome("ok"))
+        element = Element(work=work, change=computed)
         slot = Slot(work.name, work.args, now, work, element=element)
         line.slots.append(slot)
         line.send(slot, plan.raw or encode_command(*(arg or b"" for arg in plan.args)))
-        self._hide(plan.after, now)
+        for request in plan.after:
+            self._hide(request, now, left if request[0] == b"SCAN" else None)
         line.forget(work, "ended")
         work.final = None
         line.head = None
 
-    def _hide(self, requests: Sequence[modes.Args], now: float) -> None:
-        for request in requests:
-            packed = tuple(arg or b"" for arg in request)
-            hidden(self.line, packed, now, Element(hidden=True))
+    def _hide(
+        self, request: modes.Args, now: float, change: Callable[[bytes], bytes] | None
+    ) -> None:
+        packed = tuple(arg or b"" for arg in request)
+        hidden(self.line, packed, now, Element(hidden=True, change=change))
 
 
-def _element(raw: bytes, index: int) -> bytes | None:
-    """One element of EXEC's array; None if it is none, or has no such element."""
-    if raw[:1] != b"*":
-        return None
-    try:
-        found = elements(raw)[1]
-    except ProtocolError:  # nested in ways that no server's are
-        return None
-    return found[index] if index < len(found) else None
+def _made_up(why: str) -> str:
+    return "reply made from the reply table" + (f": {why}" if why else "")
+
+
+def _selects(transaction: modes.Transaction) -> bool:
+    """Whether the client changes databases in it: its writes may be in the scratch database too by then."""
+    return any(
+        entry.args is not None
+        and (entry.args[0] or b"").upper() == b"SELECT"
+        and not (isinstance(entry.element, Element) and entry.element.hidden)
+        for entry in transaction.entries
+    )
+
+
+def _nothing(_replies: Replies, _now: float) -> None:
+    pass

@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 
 from chaosproxy.core import ttl
-from chaosproxy.core.decision import Decision, Evict, Position, Rewrite, Run, Swallow
+from chaosproxy.core.decision import Decision, NoRenewal, Position, Rewrite, Swallow, Vanish
 from chaosproxy.core.fault import Context, Fault, fault
+from chaosproxy.core.scalar import expected
 from chaosproxy.core.setting import Invalid, Kind, setting
-from chaosproxy.core.units import DURATION, choice, record
+from chaosproxy.core.units import DURATION, POSITIVE_DURATION, choice, record
 
 _WORDS = choice("mode", "now", "evict", "strip_ttl", "no_renewal")
-#: Redis expires a key that is asked for once its time is over: so long after PEXPIRE 1 it surely is.
-SETTLE = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +20,17 @@ class Ttl:
     to: float | None = None
     skew: float | None = None
 
-    def __call__(self, seconds: float, absolute: bool, now: float) -> float:
-        """The new time in seconds: from now, or since 1970 where it is absolute."""
-        if self.skew is not None:
-            return seconds + self.skew if absolute else seconds
-        left = seconds - now if absolute else seconds
-        left = self.to if self.to is not None else left * (self.scale or 1.0)
-        return left + now if absolute else left
+    def at(self, now: float) -> ttl.Change:
+        """The change at a time in seconds since 1970."""
+
+        def change(seconds: float, absolute: bool) -> float:
+            if self.skew is not None:
+                return seconds + self.skew if absolute else seconds
+            start = now if absolute else 0.0
+            left = self.to if self.scale is None else (seconds - start) * self.scale
+            return start + (left or 0.0)
+
+        return change
 
     def __str__(self) -> str:
         if self.skew is not None:
@@ -35,36 +38,37 @@ class Ttl:
         return f"set to {self.to:g} s" if self.to is not None else f"times {self.scale:g}"
 
 
+_MOST = 1_000_000
+
+
 def _scale(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1_000_000:
-        raise Invalid(f"expected a factor above 0 such as 0.01, got {value!r}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= _MOST:
+        raise expected("a factor above 0, such as 0.01", value)
     return float(value)
 
 
 def _skew(value: object) -> float:
-    sign = -1.0 if isinstance(value, str) and value.startswith("-") else 1.0
-    text = value.lstrip("+-") if isinstance(value, str) else value
-    seconds: float = DURATION.parse(text)
-    return sign * seconds
+    sign = value[:1] if isinstance(value, str) else ""
+    try:
+        seconds: float = DURATION.parse(value[1:] if sign in ("+", "-") else value)  # type: ignore[index]
+    except Invalid:
+        raise expected("a duration with its sign, such as -30s or +2m", value) from None
+    return -seconds if sign == "-" else seconds
 
 
+_TEXT = DURATION.schema["anyOf"][0]["pattern"]  # type: ignore[index]
 _CHANGES = record(
     "{ttl_scale: factor}, {ttl_set: duration} or {clock_skew: duration}",
     "{ttl_scale: 0.01}, {ttl_set: 3s} or {clock_skew: -30s}",
     {
         "ttl_scale": Kind(
-            "factor", _scale, {"type": "number", "exclusiveMinimum": 0, "maximum": 1_000_000}
+            "factor", _scale, {"type": "number", "exclusiveMinimum": 0, "maximum": _MOST}
         ),
-        "ttl_set": DURATION,
+        "ttl_set": POSITIVE_DURATION,
         "clock_skew": Kind(
             "signed duration",
             _skew,
-            {
-                "anyOf": [
-                    DURATION.schema,
-                    {"type": "string", "pattern": "^[-+][0-9.]+(us|ms|s|m|h)$"},
-                ]
-            },
+            {"anyOf": [DURATION.schema, {"type": "string", "pattern": "^[-+]" + _TEXT[1:]}]},
             "seconds",
         ),
     },
@@ -94,18 +98,25 @@ MODE = Kind(
 class ExpireKey(Fault):
     """Keys vanish early, or never: by Redis itself, so that TTL, notifications and the reply for a key that is gone are its own.
 
-    `now` and `evict` take the key away just before the command; the others change the times that commands carry, by their
-    place in each command's syntax (SET, GETEX, SETEX, EXPIRE, HEXPIRE, RESTORE … and their kin).
+    `now` and `evict` take away the key that matched (the first one that does), just before the command. Subscribers see
+    `expired` or `evicted` and nothing else, for which the upstream URL's user needs CONFIG; without it they see `expire`
+    or `del` too, and the event says so. Where the key does not exist, nothing happens. A client that WATCHes the key gets null
+    from EXEC, as after an expiry of its own. The other modes change the times that commands carry, by their place in each
+    command's syntax: SET, GETEX, SETEX, PSETEX, MSETEX, EXPIRE, HEXPIRE, HGETEX, HSETEX and RESTORE with all their kin.
+    They see no times inside scripts. A time of 0 or less, or one that is over, is a deletion and stays one.
     """
 
     positions = (Position.BEFORE_FORWARD,)
-    outcome = "ok"
+    outcome = "ok / false ok"
 
     mode: str | Ttl = setting(
         MODE,
-        "now: the key expires. evict: it is evicted. strip_ttl: no time to live is ever set. no_renewal: EXPIRE and its family "
-        "have no effect on a key that has a time to live. {ttl_scale: 0.01}, {ttl_set: 3s}: every time to live is other. "
-        "{clock_skew: -30s}: absolute times are off, as from a client whose clock is.",
+        "now: the key expires. evict: it is evicted. strip_ttl: no time to live is ever set; what a command sets beside it is set, "
+        "EXPIRE and HEXPIRE are acknowledged, KEEPTTL is left out. no_renewal: nothing that has a time to live gets a longer one: "
+        "EXPIRE, HEXPIRE, GETEX and HGETEX are answered as if they had done it, SET, SETEX and PSETEX write their value with the "
+        "time that is left; a first time to live, and a shorter one, is set. {ttl_scale: 0.01} and {ttl_set: 3s} replace every "
+        "time to live, to the millisecond, and never by less than one. {clock_skew: -30s} moves absolute times (EXAT, PXAT, "
+        "EXPIREAT and their kin), as from a client whose clock is wrong.",
     )
 
     @property
@@ -117,29 +128,38 @@ class ExpireKey(Fault):
         """What happens to this command's key, or to its time."""
         if context.key is None:
             return None
+        args = tuple(arg or b"" for arg in context.command.args)
         match self.mode:
             case "now":
-                return Run(((b"PEXPIRE", context.key, b"1"),), settle=SETTLE, touch="expired")
+                return Vanish("expired")
             case "evict":
-                return Evict()
+                return Vanish("evicted")
             case "no_renewal":
-                return Swallow(renewal=True) if ttl.renews(self._args(context)[0]) else None
+                return self._withhold(args, context)
             case "strip_ttl":
-                return self._strip(context)
+                return self._strip(args, context)
             case Ttl() as change:
-                new = ttl.changed(
-                    self._args(context), lambda s, absolute: change(s, absolute, context.clock)
-                )
-                return None if new is None else Rewrite(new, f"time to live {change}")
+                return self._change(change, args, context)
             case _:
                 raise AssertionError(self.mode)
 
-    def _args(self, context: Context) -> tuple[bytes, ...]:
-        return tuple(arg or b"" for arg in context.command.args)
+    def _withhold(self, args: tuple[bytes, ...], context: Context) -> Decision | None:
+        if ttl.left(args, context.clock) is None:
+            return None
+        renews = ttl.writes_value(args) or ttl.never_longer(args) is not None
+        return NoRenewal() if renews else None
 
-    def _strip(self, context: Context) -> Decision | None:
-        args = self._args(context)
-        if ttl.renews(args[0]):
-            return Swallow()
+    def _strip(self, args: tuple[bytes, ...], context: Context) -> Decision | None:
+        sets_none = ttl.find(args) is not None and ttl.left(args, context.clock) is None
+        if sets_none:
+            return None
+        if ttl.is_expire(args):
+            return Swallow() if ttl.find(args) is not None else None
         new = ttl.stripped(args)
         return None if new is None else Rewrite(new, "no time to live")
+
+    def _change(self, change: Ttl, args: tuple[bytes, ...], context: Context) -> Decision | None:
+        if change.skew is None and ttl.left(args, context.clock) is None:
+            return None
+        new = ttl.changed(args, change.at(context.clock))
+        return None if new is None or new == args else Rewrite(new, f"time to live {change}")

@@ -5,9 +5,9 @@ from typing import cast
 
 from chaosproxy.core.decision import Decision, Past, Position
 from chaosproxy.core.fault import Context, Fault, fault
-from chaosproxy.core.memory import Memory
+from chaosproxy.core.memory import MOST_WRITES, Memory
 from chaosproxy.core.setting import Invalid, setting
-from chaosproxy.core.units import COUNT, DURATION
+from chaosproxy.core.units import POSITIVE_DURATION, whole
 
 
 @fault
@@ -15,22 +15,22 @@ from chaosproxy.core.units import COUNT, DURATION
 class StaleRead(Fault):
     """A read is answered from the past, as a lagging replica would answer it.
 
-    What a key was is taken down (DUMP) before each write that passes through the proxy; the server computes the reply from
-    that. A key whose past is not known, or that has not changed since, is read as it is.
+    Before each write that passes through the proxy, from any client, its keys are taken down (DUMP, PTTL); the server
+    computes the reply to a read on keys as they were, so the user needs RESTORE as well. All keys of the read that match
+    `keys` are from the past; one whose past is not known, or that has not changed since, is read as it is. Known are the
+    last 256 writes to a key that were not refused; a transaction is seen whole or not at all, as on a replica. What scripts do to
+    keys they do not declare, and what does not pass through the proxy, is not known. Blocking reads are left alone.
     """
 
     positions = (Position.BEFORE_FORWARD,)
     outcome = "ok"
 
-    lag: float | None = setting(DURATION, "How long ago.", default=None)
+    lag: float | None = setting(POSITIVE_DURATION, "How long ago.", default=None)
     behind: int | None = setting(
-        COUNT, "Instead of lag: how many writes to that key ago.", default=None
+        whole("count", f"a whole number from 1 to {MOST_WRITES}", 1, MOST_WRITES),
+        "Instead of lag: how many writes to that key ago. A key that was made by fewer is not there yet.",
+        default=None,
     )
-
-    @property
-    def needs_scratch(self) -> bool:
-        """The server computes the reply from the old value."""
-        return True
 
     def check(self, at: Position) -> None:
         """One of the two says how far back."""
@@ -44,16 +44,20 @@ class StaleRead(Fault):
 
     def new_state(self) -> Memory:
         """What keys were."""
-        return Memory()
+        return Memory(self.lag, self.behind)
 
     def decide(self, context: Context) -> Decision | None:
-        """Look the key up in the past, if this is a read."""
+        """Look the keys up in the past, if this is a read."""
         spec = context.command.spec
-        if spec is None or spec.is_write or context.key is None:
+        if spec is None or "readonly" not in spec.flags:
             return None
         memory = cast("Memory", context.state)
-        if self.behind is not None:
-            image = memory.behind(context.db, context.key, self.behind)
-        else:
-            image = memory.as_of(context.db, context.key, context.now - (self.lag or 0.0))
-        return None if image is None else Past(image.dump)
+        images = {}
+        for key in context.command.keys:
+            if self.behind is not None:
+                image = memory.behind(context.db, key, self.behind)
+            else:
+                image = memory.as_of(context.db, key, context.now - (self.lag or 0.0))
+            if image is not None:
+                images[key] = image
+        return Past(images) if images else None

@@ -1,0 +1,111 @@
+"""Has the server compute a reply on keys that are copies, or as they were (see `swallow`), and hands it over.
+
+Takes the work at the head of a line and a way to plan it; gives what the server computed, or lets the command pass as it is.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from chaosproxy.core import modes, swallow
+from chaosproxy.core.engine import Chosen
+from chaosproxy.core.line import Line
+from chaosproxy.core.resp import encode_command
+from chaosproxy.core.slot import Work
+from chaosproxy.core.value import errors_in
+
+Replies = Sequence[bytes] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """The command's `reply`, the replies to the plan's requests before it, and how it was made."""
+
+    reply: bytes
+    before: Sequence[bytes]
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Computing:
+    """One computation. `plan` is asked for a plan in the scratch database (True) or on temporary keys; `done` gets its result.
+
+    `aside`: on the side connection. Where nothing can be computed, because of an ACL or because the server refuses the command,
+    the command passes as it is, and the rule is skipped.
+    """
+
+    line: Line
+    work: Work
+    chosen: Chosen
+    plan: Callable[[bool], swallow.Plan]
+    done: Callable[[Computed, float], None]
+    aside: bool
+
+    def start(self, now: float) -> bool:
+        """Begin; False: not before what the client sent is answered, or not at all."""
+        line, command = self.line, self.work.sent
+        scratch = line.db != line.world.scratch_db and swallow.computable(command, scratch=True)
+        on_keys = swallow.computable(command, scratch=False)
+        if line.asking or not (scratch or on_keys):
+            return let_pass(line, self.work, self.chosen, "not_computable")
+        if self.aside and line.expect:
+            return False
+        self.work.waiting = 1
+
+        def gated(replies: Replies, then: float) -> None:
+            if replies is None or not swallow.transactions_allowed(replies):
+                self._give_up()
+            elif scratch and swallow.proven(swallow.carried_out(replies)):
+                self._compute(self.plan(True), then)
+            elif on_keys:
+                self._compute(self.plan(False), then)
+            else:
+                self._give_up()
+
+        self._send(swallow.gate_alone(line.db, line.world.scratch_db), (), now, gated)
+        return False
+
+    def _compute(self, plan: swallow.Plan, now: float) -> None:
+        requests, raws, index = plan.alone()
+
+        def computed(replies: Replies, then: float) -> None:
+            array = None if replies is None else swallow.carried_out(replies)
+            if array is None or errors_in(array[: index - 1]):
+                self._give_up()
+                return
+            self.work.waiting = 0
+            reply = plan.restore(array[index - 1])
+            self.done(Computed(reply, array[: index - 1], plan.how), then)
+
+        self._send(requests, raws, now, computed)
+
+    def _give_up(self) -> None:
+        self.work.waiting = 0
+        let_pass(self.line, self.work, self.chosen, "not_computable")
+
+    def _send(
+        self,
+        requests: Sequence[modes.Args],
+        raws: Sequence[bytes | None],
+        now: float,
+        on_done: Callable[[Replies, float], None],
+    ) -> None:
+        def answered(replies: Replies, then: float) -> None:
+            if self.line.head is self.work:  # not if it was let go in the meantime
+                on_done(replies, then)
+
+        if not self.aside:
+            self.line.send_hidden(requests, now, answered, raws)
+            return
+        packed = [
+            raw or encode_command(*(arg or b"" for arg in args))
+            for args, raw in zip_longest(requests, raws)
+        ]
+        self.line.ask_side(packed, self.line.db, answered)
+
+
+def let_pass(line: Line, work: Work, chosen: Chosen, reason: str) -> bool:
+    """It cannot be done truthfully: the command is forwarded, and the rule says why it did not act."""
+    line.skip(chosen, reason)
+    work.final = None
+    return True

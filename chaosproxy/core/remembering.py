@@ -1,0 +1,107 @@
+"""Takes down what keys are before each write, for the rules that answer from the past.
+
+Takes the work at the head of a line; gives DUMP and PTTL of the keys it writes to, ahead of it on the same connection where that
+is possible, and keeps what they said once the write was applied.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from chaosproxy.core import key_spec
+from chaosproxy.core.command import Command
+from chaosproxy.core.line import Line
+from chaosproxy.core.memory import Image, Memory, Taken
+from chaosproxy.core.resp import encode_command
+from chaosproxy.core.slot import Work
+from chaosproxy.core.syntax import ProtocolError
+from chaosproxy.core.value import decode
+
+#: They change keys that they do not name: what is known of those holds no more.
+_SWEEPS: Final = frozenset({"FLUSHALL", "FLUSHDB", "SWAPDB"})
+
+
+def written_keys(command: Command) -> tuple[bytes, ...]:
+    """The keys that a write may change: not those it only reads, such as SUNIONSTORE's sources."""
+    spec = command.spec
+    if spec is None or not spec.is_write:
+        return ()
+    if command.name == "SORT":
+        return command.keys[1:]
+    writes = [each for each in spec.key_specs if each.writes]
+    if not writes or len(writes) == len(spec.key_specs):
+        return tuple(dict.fromkeys(command.keys))
+    found = (command.args[index] for index in key_spec.positions(writes, command.args))
+    return tuple(dict.fromkeys(key for key in found if key is not None))
+
+
+def concerns(line: Line, work: Work) -> bool:
+    """Whether something of what this command changes is to be remembered."""
+    return bool(_places(line, work))
+
+
+def _places(line: Line, work: Work) -> list[Taken]:
+    if work.final is not None or not work.whole or not line.engine.rememberers:
+        return []
+    keys = written_keys(work.sent)
+    return [
+        Taken(live.state, line.db, key)
+        for live in line.engine.rememberers
+        if isinstance(live.state, Memory)
+        for key in keys
+        if live.match.remembers(key, line.db)
+    ]
+
+
+def take_down(line: Line, work: Work, now: float, *, aside: bool) -> None:
+    """Ask what the keys are: just ahead of the write, or `aside`, and the write waits for it."""
+    for taken in _places(line, work):
+        work.taken.append(taken)
+        _ask(line, work, taken, now, aside=aside)
+
+
+def _ask(line: Line, work: Work, taken: Taken, now: float, *, aside: bool) -> None:
+    def answered(replies: Sequence[bytes] | None, then: float) -> None:
+        work.waiting -= aside
+        taken.image = None if replies is None else _read(replies, then)
+
+    requests = [(b"DUMP", taken.key), (b"PTTL", taken.key)]
+    if aside:
+        work.waiting += 1
+        line.ask_side([encode_command(*request) for request in requests], taken.db, answered)
+    else:
+        line.send_hidden(requests, now, answered)
+
+
+def _read(replies: Sequence[bytes], now: float) -> Image | None:
+    """What DUMP and PTTL say; None for what an ACL or the server refuses."""
+    try:
+        dump, millis = map(decode, replies)
+    except ProtocolError:  # no server's
+        return None
+    if not (dump is None or isinstance(dump, bytes)) or not isinstance(millis, int):
+        return None
+    return Image(dump, now + millis / 1000 if millis >= 0 else None)
+
+
+def keep(line: Line, work: Work, raw: bytes, now: float) -> None:
+    """The write was applied, as far as is known (`raw`: its reply, or the header of that): what was before it is the past now."""
+    nothing = work.name.blocking and raw[:3] in (b"*-1", b"$-1", b"_\r\n")
+    for taken in work.taken:
+        if taken.image is not None and not nothing:
+            taken.memory.keep(taken.db, taken.key, now, taken.image)
+    work.taken.clear()
+    if work.sent.name in _SWEEPS:
+        for live in line.engine.rememberers:
+            if isinstance(live.state, Memory):
+                live.state.forget(work.exchange.db if work.sent.name == "FLUSHDB" else None)
+
+
+def reads(work: Work) -> bool:
+    """Whether the past may be asked for."""
+    spec = work.sent.spec
+    return spec is not None and "readonly" in spec.flags
+
+
+def unanswered(line: Line) -> bool:
+    """Whether a write is under way on this line whose keys will have a past once it is answered."""
+    return any(slot.work is not None and slot.work.taken for slot in line.expect)
