@@ -103,7 +103,7 @@ class CompiledMatch:
         self._match = match
         self._salt = f"{seed}/{name}/".encode()
         self._names = NameTest(match.commands)
-        self._after = NameTest(match.after.command) if match.after is not None else None
+        self._after = NameTest(match.after.command if match.after is not None else ())
         self._fired_at = fired_at
         self._first = first
 
@@ -118,13 +118,12 @@ class CompiledMatch:
             index = match.batch.index
             if not (exchange.last if index < 0 else exchange.place == index):
                 return False
-        if match.after is not None and self._after is not None:
-            if match.after.same == "connection":
-                before = exchange.before
-            else:
-                before = exchange.before_on_key.get(key) if key is not None else None
-            return before is not None and self._after.holds(before.name, before)
-        return True
+        if match.after is None:
+            return True
+        before = exchange.before
+        if match.after.same == "key":
+            before = exchange.before_on_key.get(key or b"")
+        return before is not None and self._after.holds(before.name, before)
 
     def connection_holds(self, connection: int, opened: float, states: tuple[str, ...]) -> bool:
         """Whether a connection is one that `connection` speaks of."""
@@ -174,7 +173,9 @@ class CompiledMatch:
             return False, None
         if match.arguments is not None and not argument_holds(match.arguments, command):
             return False, None
-        by_key = (match.keys, match.slots, match.key_share) != (None, None, None)
+        by_key = (match.keys, match.slots, match.key_share) != (None, None, None) or (
+            match.after is not None and match.after.same == "key"
+        )
         keys: tuple[bytes | None, ...] = command.keys
         for key in keys if by_key else keys[:1] or (None,):
             if (key is None or self._key_holds(key)) and self._around(exchange, key):
