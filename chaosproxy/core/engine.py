@@ -20,8 +20,9 @@ from chaosproxy.core.when import Counter, Turn
 
 #: Of how many keys the last command is remembered, for `match: after`; the longest untouched is forgotten first.
 MOST_KEYS = 65536
-#: How many names are looked up once and kept: a hostile client may send any number of them.
+#: How many names are looked up once and kept, and of how many bytes at most: a hostile client may send anything.
 MOST_NAMES = 4096
+LONGEST_NAME = 128
 
 
 class LiveRule:
@@ -157,7 +158,7 @@ class Engine:
             found = tuple(
                 live for live in self.exchange_rules if live.match.interested(name, specs)
             )
-            if len(self._interest) < MOST_NAMES:
+            if len(self._interest) < MOST_NAMES and len(name) <= LONGEST_NAME:
                 self._interest[name] = found
         return found
 
@@ -169,7 +170,7 @@ class Engine:
         if found is None:
             specs = tuple(self._specs(name))
             found = any(test.interested(name, specs) for _, test in self._watchers)
-            if len(self._watched) < MOST_NAMES:
+            if len(self._watched) < MOST_NAMES and len(name) <= LONGEST_NAME:
                 self._watched[name] = found
         return found
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from chaosproxy.core import modes
 from chaosproxy.core.command_table import CommandTable
-from chaosproxy.core.engine import Engine
+from chaosproxy.core.engine import LONGEST_NAME, MOST_NAMES, Engine
 from chaosproxy.core.fault import ServerInfo
 
 #: Upper bounds of the upstream_seconds histogram, in seconds; the last bucket is +Inf.
@@ -17,7 +17,6 @@ BUCKETS: Final = (
     0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
 )  # fmt: skip
 OTHER: Final = "other"
-_MOST_NAMES: Final = 4096
 
 
 class Tally:
@@ -87,7 +86,7 @@ class World:
         found = self._names.get(sent)
         if found is None:
             found = self._look_up(sent)
-            if len(self._names) < _MOST_NAMES:
+            if len(self._names) < MOST_NAMES and len(sent) <= LONGEST_NAME:
                 self._names[sent] = found
         return found
 
