@@ -78,7 +78,7 @@ def test_a_hidden_reply_is_never_seen_in_part():
     """When the upstream goes in the middle of a reply to the proxy, the client gets nothing of it."""
     with Talk("- {fault: drop_write, match: {commands: SET}, tell: ok}") as talk:
         talk.client("SET a b")
-        talk.expect_upstream("SELECT 15", "DBSIZE", "SELECT 0")
+        talk.expect_upstream("MULTI", "SELECT 15", "DBSIZE", "SELECT 0", "EXEC")
         talk.upstream(b"+O")
         talk.upstream_gone()
         talk.expect_closed("close")
@@ -103,7 +103,7 @@ def test_the_upstream_stops_making_sense_while_a_write_is_swallowed():
     """Both sides pass as they come; what the proxy held goes out as it came."""
     with Talk("- {fault: drop_write, match: {commands: SET}, tell: ok}") as talk:
         talk.client("SET a b", "GET x")
-        talk.expect_upstream("SELECT 15", "DBSIZE", "SELECT 0")
+        talk.expect_upstream("MULTI", "SELECT 15", "DBSIZE", "SELECT 0", "EXEC")
         talk.upstream(b"garbage\r\n")
         assert talk.expect_raw("upstream")
         talk.expect_client(b"garbage\r\n")
@@ -240,8 +240,9 @@ def test_nothing_of_ours_goes_into_a_transaction_that_is_open():
     """A second MULTI, which servers refuse, is not preceded by the proof of the scratch database."""
     with Talk("- {fault: drop_write, match: {commands: SET}, tell: ok}") as talk:
         talk.client("MULTI")
-        talk.expect_upstream("SELECT 15", "DBSIZE", "SELECT 0")
-        talk.upstream("+OK", ":0", "+OK")
+        probes = ("COPY chaosproxy:probe chaosproxy:probe", "DEL chaosproxy:probe")
+        talk.expect_upstream("SELECT 15", "DBSIZE", "SELECT 0", *probes)
+        talk.upstream("+OK", ":0", "+OK", "-ERR source and destination objects are the same", ":0")
         talk.expect_upstream("MULTI")
         talk.upstream("+OK")
         talk.expect_client("+OK")
