@@ -21,7 +21,7 @@ RUNS = 5
 
 @dataclass(frozen=True)
 class Run:
-    """One run: the program's result, what `look` found on the server, and (fault, command, applied) of each event."""
+    """One run: the program's result, what `look` found on the server, and which (fault, command, applied) there were."""
 
     said: Any
     found: Any
@@ -43,32 +43,41 @@ class Stage:
         *args: object,
         before: list[tuple[Any, ...]] | None = None,
         look: Callable[[servers.Server], Any] = lambda _: None,
-        runs: int = RUNS,
+        when_ready: bool = False,
     ) -> Run:
-        """Play a case `runs` times from the start, and give what came out of it: each time the same.
+        """Play a case five times from the start, and give what came out of it: each time the same.
 
         `profile` is YAML or a shipped name. The program gets the proxy's port, the server's own port and `args`. `before`
-        are commands for the server, `look` what to read from it afterwards.
+        are commands for the server, `look` what to read from it afterwards. `when_ready`: the profile comes into force when
+        the program says "ready" and waits for a line.
         """
-        played = [
-            self._once(profile, install, script, args, before or [], look) for _ in range(runs)
-        ]
-        for number, run in enumerate(played, 1):
-            assert run == played[0], f"run {number} differs from the first"
+        played = []
+        for _ in range(RUNS):
+            self.server.ask("FLUSHALL")
+            self.server.ask("SCRIPT", "FLUSH")
+            for command in before or []:
+                self.server.ask(*command)
+            played.append(self._once(profile, install, script, args, look, when_ready))
+        assert [run for run in played if run != played[0]] == [], "not always the same"
         return played[0]
 
-    def _once(self, profile, install, script, args, before, look) -> Run:
-        self.server.ask("FLUSHALL")
-        self.server.ask("SCRIPT", "FLUSH")
-        for command in before:
-            self.server.ask(*command)
-        generation = self.proxy.use(profile)
-        said = install.run(SCRIPTS / script, self.proxy.port, self.server.port, *args)
+    def _once(self, profile, install, script, args, look, when_ready) -> Run:
+        generation = self.proxy.use("calm" if when_ready else profile)
+        program = install.start(SCRIPTS / script, self.proxy.port, self.server.port, *args)
+        if when_ready:
+            assert program.stdout.readline() == "ready\n", program.communicate()
+            generation = self.proxy.use(profile)
+            program.stdin.write("\n")
+            program.stdin.flush()
+        said = installs.result(program)
         found = look(self.server)
         events = [event for event in self.proxy.events() if event["generation"] == generation]
-        fired = [(event["fault"], event["command"], event["applied"]) for event in events]
+        # Each once: how often a client that waits at random tries again is not the same each time.
+        fired = dict.fromkeys(
+            (event["fault"], event["command"], event["applied"]) for event in events
+        )
         self.proxy.use("calm")
-        return Run(said, found, fired)
+        return Run(said, found, list(fired))
 
 
 @pytest.fixture(scope="session")

@@ -84,7 +84,7 @@ def test_ioredis_sends_it_again(stage, npm, version):
 
 @pytest.mark.parametrize("version", ["5.9.0"])
 def test_npm_redis_rejects(stage, npm, version):
-    """npm's redis rejects; each is done once."""
+    """Npm's redis rejects; each is done once."""
     client = npm(f"redis@{version}")
     run = stage.play(BOTH, client, "npm_redis_push.mjs", look=messages_and_count)
     assert run.found == ([b"m1"], b"1")

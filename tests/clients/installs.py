@@ -42,11 +42,11 @@ class Install:
     def start(
         self, script: Path, *args: object, env: dict[str, str] | None = None
     ) -> "subprocess.Popen[str]":
-        """Start a program; its output is piped."""
+        """Start a program; its input and output are piped."""
         return subprocess.Popen(
             [*self.interpreter, str(script), *map(str, args)],
             cwd=self.folder,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

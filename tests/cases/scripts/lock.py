@@ -7,7 +7,7 @@ import redis
 
 port, direct, how = sys.argv[1:]
 client = redis.Redis(host="127.0.0.1", port=int(port), decode_responses=True)
-token = "ours"  # noqa: S105 - it is no secret
+token = "ours"
 lock = client.lock("lk", timeout=30)
 try:
     told = lock.acquire(blocking=False, token=token)

@@ -1,0 +1,69 @@
+"""Connections break, fall silent, or meet a server that is not ready: who comes back, who never does.
+
+Takes the named client versions; gives proof that the profile brings the wrong outcome out, and only that.
+"""
+
+import pytest
+
+pytestmark = [pytest.mark.matrix, pytest.mark.timeout(600)]
+
+ALL_GONE = """
+faults:
+  - {fault: disconnect, name: cut, match: {commands: [BZPOPMIN]}, when: {nth: 2}, at: before_forward, how: reset, who: all}
+  - {fault: admit, name: closed, when: {armed_by: cut}, new_connections: refuse, for: 7s}
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "done"),
+    [("5.7.8", ["first"]), ("6.0.10", ["first"]), ("6.7.0", ["first", "second"])],
+)
+def test_worker_that_never_comes_back(stage, npm, version, done):
+    """bullmq#4585: after seven seconds without a server the worker says it runs, and does nothing; repaired in 6.7.0."""
+    run = stage.play(ALL_GONE, npm(f"bullmq@{version}", "ioredis@5.11.1"), "bullmq_worker.mjs")
+    assert run.said == {"running": True, "done": done}
+
+
+SILENT = """
+faults:
+  - {fault: blackhole, match: {commands: [SUBSCRIBE]}, when: {nth: 1}, at: after_reply, what: connection}
+"""
+
+
+@pytest.mark.parametrize("how", ["sync", "asyncio"])
+@pytest.mark.parametrize("version", ["4.5.5", "5.2.1", "6.4.0", "8.1.0"])
+def test_half_open_subscriber(stage, python, version, how):
+    """redis-py#2417: on a connection that fell silent it hears nothing for ever, without an exception."""
+    run = stage.play(SILENT, python(f"redis=={version}"), "subscribe.py", how)
+    assert run.said == {"heard": False, "error": None}
+    assert run.fired == [("blackhole", "SUBSCRIBE", "yes")]
+
+
+def test_half_open_subscriber_that_asks(stage, python):
+    """Repaired: it sends PING where nothing comes, and connects again where no answer does."""
+    run = stage.play(SILENT, python("redis==8.1.0"), "subscribe.py", "watched")
+    assert run.said == {"heard": True, "error": None}
+
+
+GAP = """
+faults:
+  - {fault: disconnect, name: cut, match: {commands: [SUBSCRIBE]}, when: {nth: 1}, at: after_reply, how: reset}
+  - {fault: admit, name: slow, when: {armed_by: cut}, delay: 300ms}
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "how", "got", "errors"),
+    [
+        ("5.2.1", "plain", ["m2"], 1),
+        ("8.1.0", "plain", ["m2"], 0),
+        ("8.1.0", "catch-up", ["m1", "m2"], 0),
+    ],
+)
+def test_gap_on_reconnect(stage, python, version, how, got, errors):
+    """redis-py#1464: what is published while it connects again is lost; 5.2.1 raises once, 8.1.0 says nothing.
+
+    The confirmation of the new subscription is the event to look at: who reads what was stored then has it all.
+    """
+    run = stage.play(GAP, python(f"redis=={version}"), "catch_up.py", how)
+    assert run.said == {"got": got, "errors": errors}
