@@ -1,19 +1,42 @@
 """What a new connection meets: the rules of fault `admit`, asked before a conversation begins.
 
-Takes a connection's number and address; gives what is to be done with it, and the effects that write it down.
+Takes a connection's number and address; gives what is to be done with it, and what writes it down once it was.
 """
+
+from dataclasses import dataclass, replace
 
 from chaosproxy.core.command import Command
 from chaosproxy.core.decision import Admit
-from chaosproxy.core.effect import Effect, Fired
+from chaosproxy.core.effect import Effect, Fired, Outcome
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.engine import Chosen, Engine, LiveRule
 from chaosproxy.core.fault import Context, ServerInfo
 from chaosproxy.core.match import Exchange
 
+FOREVER = float("inf")
 #: What events call the command of a new connection.
 CONNECT = "(connect)"
 _TOLD: dict[str, Seen] = {"error": "error", "accept_silent": "nothing", "accept": "late"}
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """What a new connection is to meet, and the event that says so once it has."""
+
+    decision: Admit
+    fired: Fired
+
+    def let_in(self, waited: float) -> Fired:
+        """The event for one that was let in before that, for another profile came into force."""
+        return self._otherwise(waited, "late", "ok", "let in at a switch")
+
+    def gone(self, waited: float) -> Fired:
+        """The event for one that left before that."""
+        return self._otherwise(waited, "nothing", "fail", "the client left while it was kept waiting")
+
+    def _otherwise(self, waited: float, told: Seen, outcome: Outcome, why: str) -> Fired:
+        detail = f"{self.decision.what}: {why}"
+        return replace(self.fired, delay=waited, told=told, outcome=outcome, detail=detail)
 
 
 def admit(
@@ -24,10 +47,13 @@ def admit(
     now: float,
     *,
     open_connections: int,
-) -> tuple[list[Admit], list[Effect]]:
-    """Ask the rules about a new connection: what it meets, in order (waits first, at most one end), and effects."""
+) -> tuple[list[Meeting], list[Effect]]:
+    """Ask the rules about a new connection: what it meets, in order (the last one may be its end), and effects.
+
+    `open_connections`: how many others there are.
+    """
     effects: list[Effect] = []
-    met: list[Admit] = []
+    met: list[Meeting] = []
     if not engine.connection_rules:
         return met, effects
     exchange = _exchange(connection, address, now)
@@ -36,61 +62,49 @@ def admit(
         decision = (
             None
             if ended
-            else chosen.live.fault.decide(_context(chosen, exchange, server, now, open_connections))
+            else chosen.live.fault.decide(
+                _context(engine, chosen, exchange, server, now, open_connections)
+            )
         )
         if not isinstance(decision, Admit):
             chosen.live.skip("ended" if ended else "not_applicable", effects)
             continue
-        met.append(decision)
+        met.append(Meeting(decision, _fired(chosen, exchange, decision, now)))
         ended = decision.what != "accept"
-        effects.append(_fired(chosen, exchange, decision, now))
     return met, effects
 
 
-def shut_door(engine: Engine, live: LiveRule, now: float) -> tuple[float, list[Effect]]:
-    """Nobody is to listen from now on: until when, and the effects that write it down."""
-    effects: list[Effect] = []
-    until = live.armed_at + (getattr(live.fault, "for_", None) or 0.0)
-    exchange = _exchange(0, "", now)
-    chosen = engine.take_rule(live, exchange, now, effects)
-    effects += [_fired(each, exchange, Admit("refuse", until - now), now) for each in chosen]
-    return until, effects
-
-
-def door_keeper(engine: Engine, now: float) -> LiveRule | None:
-    """The rule by which nobody is to listen now: `refuse` with `for`, and nothing that picks among connections."""
+def shut_door(engine: Engine, now: float) -> tuple[float, list[Effect]] | None:
+    """Whether nobody is to listen from now on: until when, and the effects that write it down."""
     for live in engine.connection_rules:
-        fault, when, match = live.fault, live.rule.when, live.rule.match
-        picks = (
-            match.clients,
-            match.connection,
-            when.nth,
-            when.first,
-            when.every,
-            when.limit,
-            when.chance,
-            when.trigger,
-        )
-        if getattr(fault, "new_connections", "") != "refuse" or any(
-            each is not None for each in picks
-        ):
+        until = _shut_until(engine, live)
+        if until is None or live.asked or now >= until or not live.counter.awake(now):
             continue
-        others = (
-            getattr(fault, "limit", None),
-            getattr(fault, "next", None),
-            getattr(fault, "delay", None),
-        )
-        lasts = getattr(fault, "for_", None)
-        if lasts is None or when.skip or any(each is not None for each in others):
-            continue
-        if (
-            live.counter.armed
-            and live.counter.enabled
-            and not live.fired
-            and live.counter.awake(now)
-        ):
-            return live
+        live.asked = True
+        effects: list[Effect] = []
+        exchange = _exchange(0, "", now)
+        chosen = engine.take_rule(live, exchange, now, effects)
+        delay = until - now if until < FOREVER else 0.0
+        effects += [_fired(each, exchange, Admit("refuse", delay), now) for each in chosen]
+        if chosen:
+            return until, effects
     return None
+
+
+def _shut_until(engine: Engine, live: LiveRule) -> float | None:
+    """Until when a rule would have nobody listen; None if it does not, or picks among connections."""
+    when, match = live.rule.when, live.rule.match
+    lasts = live.fault.shuts_door()
+    picks = (when.nth, when.first, when.every, when.limit, when.chance, when.trigger)
+    if lasts is None or when.skip or any(each is not None for each in (*picks, match.clients, match.connection)):
+        return None
+    until = _in_force(engine, live) + lasts
+    return until if when.until is None else min(until, engine.since + when.until)
+
+
+def _in_force(engine: Engine, live: LiveRule) -> float:
+    """Since when a rule can act: armed, and its `from` past."""
+    return max(live.armed_at, engine.since + (live.rule.when.from_ or 0.0))
 
 
 def _exchange(connection: int, address: str, now: float) -> Exchange:
@@ -98,8 +112,13 @@ def _exchange(connection: int, address: str, now: float) -> Exchange:
     return Exchange(command, connection, b"", address, 0, opened=now)
 
 
-def _context(
-    chosen: Chosen, exchange: Exchange, server: ServerInfo, now: float, open_connections: int
+def _context(  # noqa: PLR0917 - one call's worth of what is at hand
+    engine: Engine,
+    chosen: Chosen,
+    exchange: Exchange,
+    server: ServerInfo,
+    now: float,
+    open_connections: int,
 ) -> Context:
     live = chosen.live
     return Context(
@@ -114,7 +133,7 @@ def _context(
         connection=exchange.connection,
         now=now,
         state=live.state,
-        armed_at=live.armed_at,
+        armed_at=_in_force(engine, live),
         fired=live.fired,
         open_connections=open_connections,
     )

@@ -29,7 +29,7 @@ class LiveRule:
     """A rule in force: its compiled match, its counts."""
 
     __slots__ = (
-        "armed_at", "arms", "counter", "fired", "first_fired", "generation", "match", "matched", "rule", "skipped", "state",
+        "armed_at", "arms", "asked", "counter", "fired", "first_fired", "generation", "match", "matched", "rule", "skipped", "state",
     )  # fmt: skip
 
     def __init__(
@@ -46,6 +46,8 @@ class LiveRule:
         self.state = rule.fault.new_state()
         self.matched = 0
         self.fired = 0
+        #: Whether it was asked if anybody is to listen: once, when it comes into force.
+        self.asked = False
         self.skipped: dict[str, int] = {}
 
     @property

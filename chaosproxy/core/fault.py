@@ -85,6 +85,10 @@ class Fault:
         """Commands (as in `match: commands`) whose application the fault wants to hear of; None for most."""
         return None
 
+    def shuts_door(self) -> float | None:
+        """For how long, from when the rule is in force, nobody is to listen at all; None for most: somebody is."""
+        return None
+
     def new_state(self) -> object:
         """What the fault keeps between exchanges, one for each rule in force; None for most."""
         return None

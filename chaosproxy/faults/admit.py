@@ -6,7 +6,7 @@ from chaosproxy.core.decision import Admit, Decision, Position
 from chaosproxy.core.errors import error_reply
 from chaosproxy.core.fault import Context, Fault, fault
 from chaosproxy.core.setting import Invalid, Kind, setting
-from chaosproxy.core.units import COUNT, DURATION, TEXT, choice, record
+from chaosproxy.core.units import COUNT, POSITIVE_DURATION, TEXT, choice, record
 
 _WORDS = choice("new_connections", "accept", "refuse", "reset", "accept_silent")
 _ERROR = record(
@@ -37,23 +37,25 @@ class AdmitConnections(Fault):
 
     new_connections: str | dict[str, str] = setting(
         TREATMENT,
-        "accept: after `delay`. reset: accepted by the kernel, then RST. refuse: as reset; with `for` and nothing that picks "
-        "among connections (match, nth, chance …), nobody listens for that time, so connecting itself fails. accept_silent: it is "
-        "open and nothing ever comes. {error: text}: it is told this error (a code stands for the server's text) and closed.",
+        "accept: after `delay`. reset: accepted by the kernel, then RST. refuse: nobody listens, so connecting itself fails; "
+        "where something picks among connections (match, nth, chance, limit, next, delay …) it is as reset. accept_silent: it "
+        "is open and nothing ever comes. {error: text}: it is told this error (a code stands for the server's text) and closed.",
         default="accept",
     )
     limit: int | None = setting(
         COUNT, "Only while at least so many other connections are open.", default=None
     )
-    delay: float | None = setting(DURATION, "How long it is kept waiting first.", default=None)
+    delay: float | None = setting(
+        POSITIVE_DURATION, "How long it is kept waiting first.", default=None
+    )
     next: int | None = setting(
         COUNT,
         "Only the next so many connections, from when the rule is in force (or armed).",
         default=None,
     )
     for_: float | None = setting(
-        DURATION,
-        "For how long, from when the rule is in force (or armed).",
+        POSITIVE_DURATION,
+        "For how long, from when the rule is in force (`from`, or when it was armed).",
         default=None,
         name="for",
     )
@@ -62,9 +64,13 @@ class AdmitConnections(Fault):
         """To accept at once is to do nothing."""
         del at
         if self.new_connections == "accept" and self.delay is None:
-            raise Invalid(
-                "new_connections: accept needs a delay, else nothing happens", ("new_connections",)
-            )
+            raise Invalid("accept goes with delay, else nothing happens", ("new_connections",))
+
+    def shuts_door(self) -> float | None:
+        """Nobody listens if all connections are refused."""
+        if self.new_connections != "refuse" or (self.limit or self.next or self.delay):
+            return None
+        return float("inf") if self.for_ is None else self.for_
 
     def decide(self, context: Context) -> Decision | None:
         """What this connection meets; nothing if it is not among the next ones, too late, or there is room."""

@@ -7,7 +7,7 @@ from chaosproxy.core.decision import Decision, Hold, Position
 from chaosproxy.core.fault import Context, Fault, fault
 from chaosproxy.core.match import NameTest
 from chaosproxy.core.setting import Invalid, setting
-from chaosproxy.core.units import COMMANDS, COUNT, DURATION, choice, record
+from chaosproxy.core.units import COMMANDS, COUNT, POSITIVE_DURATION, choice, record, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,12 @@ class Reorder(Fault):
         default=None,
     )
     waiting: int | None = setting(
-        COUNT,
+        whole("count", "how many are to wait (a whole number from 2)", 2),
         "Instead of until: hold it until so many are waiting here, then let them go one after the other.",
         default=None,
     )
     max: float = setting(
-        DURATION, "How long at most: then it goes on, and the event says so.", default="2s"
+        POSITIVE_DURATION, "How long at most: then it goes on, and the event says so.", default="2s"
     )
     order: Order = setting(
         choice("order", "as_given", "reversed", "shuffled"),
@@ -64,8 +64,6 @@ class Reorder(Fault):
         del at
         if (self.until is None) == (self.waiting is None):
             raise Invalid("give exactly one of until and waiting")
-        if self.waiting == 1:
-            raise Invalid("one alone has nobody to change places with", ("waiting",))
         if self.until is not None and self.order != "as_given":
             raise Invalid("order goes with waiting", ("order",))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from chaosproxy.core.decision import Decision, Pieces, Position
 from chaosproxy.core.fault import Context, Fault, fault
 from chaosproxy.core.setting import Invalid, Kind, setting
-from chaosproxy.core.units import COUNT, DURATION, SIGNED_INT, choice, whole
+from chaosproxy.core.units import COUNT, POSITIVE_DURATION, SIGNED_INT, choice, whole
 
 INSIDE_MULTIBYTE = "inside_multibyte"
 BEFORE_CRLF = "before_crlf"
@@ -88,15 +88,13 @@ class Slice(Fault):
         "With a spot: at how many places at most; where there are more, evenly chosen ones.",
         default=10,
     )
-    gap: float = setting(DURATION, "How long between two pieces.", default="100ms")
+    gap: float = setting(POSITIVE_DURATION, "How long between two pieces.", default="100ms")
 
     def check(self, at: Position) -> None:
-        """One of the two says where; and pieces with nothing between them are one."""
+        """One of the two says where."""
         del at
         if (self.split is None) == (self.size is None):
             raise Invalid("give exactly one of split and size")
-        if not self.gap:
-            raise Invalid("pieces without a gap between them arrive as one", ("gap",))
 
     def decide(self, context: Context) -> Decision | None:
         """Find the places in this reply."""

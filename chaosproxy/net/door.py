@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Final
 
-from chaosproxy.core.admission import door_keeper, shut_door
+from chaosproxy.core.admission import shut_door
 from chaosproxy.core.effect import Effect
 from chaosproxy.core.engine import Engine
 
+_FOREVER: Final = float("inf")
 #: How long after a failed attempt to listen again the next one is made, in seconds.
 _AGAIN: Final = 0.05
 
@@ -36,23 +37,24 @@ class Door:
         self._timer: asyncio.TimerHandle | None = None
         self._opening: asyncio.Task[None] | None = None
         self._closed_for: Engine | None = None
+        self._stopped = False
 
     def mind(self, now: float) -> None:
         """Something has changed (a profile, a rule that fired, the time): see whether to listen."""
         engine = self._engine()
-        if self._closed_for is not None and self._closed_for is not engine:
-            self._open()
-        if not engine.connection_rules or self._closed_for is not None:
+        if self._stopped or self._closed_for is engine:
             return
-        live = door_keeper(engine, now)
-        if live is not None:
-            until, effects = shut_door(engine, live, now)
+        shut = shut_door(engine, now)
+        if shut is not None:
+            until, effects = shut
             self._closed_for = engine
             self._close()
             for effect in effects:
                 self._record(effect, now)
             self._at(until, self._open)
             return
+        if self._closed_for is not None:
+            self._open()
         starts = [
             engine.since + rule.rule.when.from_
             for rule in engine.connection_rules
@@ -63,6 +65,7 @@ class Door:
 
     def stop(self) -> None:
         """The proxy ends: listen no more."""
+        self._stopped = True
         self._at(0, None)
         if self._opening is not None:
             self._opening.cancel()
@@ -71,21 +74,29 @@ class Door:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if what is not None:
+        if what is not None and due < _FOREVER:
             delay = max(0.0, due - monotonic())
             self._timer = asyncio.get_running_loop().call_later(delay, what)
 
     def _open(self) -> None:
         self._closed_for = None
-        self._opening = asyncio.get_running_loop().create_task(self._listen_again())
+        self._at(0, None)
+        if self._opening is None:
+            self._opening = asyncio.get_running_loop().create_task(self._listen_again())
 
     async def _listen_again(self) -> None:
-        while True:
+        problem = ""
+        while self._closed_for is None:
             try:
                 await self._listen()
             except OSError as error:
-                _log.warning("cannot listen again: %s", error)
+                if str(error) != problem:
+                    problem = str(error)
+                    _log.warning("cannot listen again: %s", problem)
                 await asyncio.sleep(_AGAIN)
             else:
                 break
+        self._opening = None
+        if self._closed_for is not None:  # it has been shut again meanwhile
+            self._close()
         self.mind(monotonic())

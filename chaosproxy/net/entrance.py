@@ -1,14 +1,18 @@
 """A client on its way in: what it meets before anybody is dialled for it, and what it says before anybody hears it.
 
-Takes what was decided for it, and its first bytes; gives the one thing that turns it away, or None when it may go on.
+Takes what was decided for it, and its first bytes; gives the one thing that turns it away, or None when it may go on, and
+what writes down that it met this.
 """
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import suppress
+from collections import deque
+from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import Final
 
+from chaosproxy.core.admission import Meeting
 from chaosproxy.core.decision import Admit
+from chaosproxy.core.effect import Fired, Skipped
 
 #: What a client may send before its upstream side is there, in bytes; then it is no longer read.
 EARLY: Final = 65536
@@ -17,10 +21,11 @@ EARLY: Final = 65536
 class Entrance:
     """One client's way in. Once `let_in` is called nothing holds or stops it any more."""
 
-    __slots__ = ("_admitted", "_early", "_let_in")
+    __slots__ = ("_admitted", "_early", "_let_in", "_record")
 
-    def __init__(self, admitted: Sequence[Admit] = ()) -> None:
+    def __init__(self, admitted: Sequence[Meeting], record: Callable[[Fired | Skipped], None]) -> None:
         self._admitted = admitted
+        self._record = record
         self._let_in = asyncio.Event()
         self._early = bytearray()
 
@@ -45,17 +50,40 @@ class Entrance:
 
     async def pass_through(self) -> Admit | None:
         """Wait as long as was decided; give what turns the client away (refuse, reset, error), or None."""
-        for admit in self._admitted:
-            if admit.delay:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._let_in.wait(), admit.delay)
-            if self._let_in.is_set():
-                return None
-            match admit.what:
-                case "accept":
-                    continue
-                case "accept_silent":
-                    await self._let_in.wait()
-                case _:
-                    return admit
+        ahead = deque(self._admitted)
+        reason = "switched"
+        try:
+            while ahead and not self._let_in.is_set():
+                meeting = ahead.popleft()
+                admit = meeting.decision
+                if admit.delay and not await self._wait(meeting, admit.delay):
+                    break
+                self._record(meeting.fired)
+                match admit.what:
+                    case "accept":
+                        continue
+                    case "accept_silent":
+                        await self._let_in.wait()
+                    case _:
+                        return admit
+        except asyncio.CancelledError:
+            reason = "client_gone"
+            raise
+        finally:
+            for meeting in ahead:
+                self._record(Skipped(meeting.fired.fault, reason))
         return None
+
+    async def _wait(self, meeting: Meeting, delay: float) -> bool:
+        """Let the client wait; False if that ended before its time, which is then what it met."""
+        began = monotonic()
+        try:
+            async with asyncio.timeout(delay):
+                await self._let_in.wait()
+        except TimeoutError:
+            return True
+        except asyncio.CancelledError:
+            self._record(meeting.gone(monotonic() - began))
+            raise
+        self._record(meeting.let_in(monotonic() - began))
+        return False

@@ -190,12 +190,13 @@ class Proxy:
             number,
             host,
             now,
-            open_connections=len(self.links),
+            open_connections=sum(not link.ended for link in self.links.values()),
         )
         for effect in effects:
             self._write_down(effect, now)
         conversation = Conversation(self.world, number, host, now)
-        link = self.links[number] = Link(self, number, client, Entrance(admitted), conversation)
+        entrance = Entrance(admitted, lambda effect: self._write_down(effect, monotonic()))
+        link = self.links[number] = Link(self, number, client, entrance, conversation)
         return link
 
     async def dial(self, link: Link) -> asyncio.Transport:

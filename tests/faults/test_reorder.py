@@ -418,7 +418,7 @@ def test_a_final_decision_before_it_ends_the_chain():
     [
         ("max: 1s", "give exactly one of until and waiting"),
         ("until: {command: SET}, waiting: 2", "give exactly one of until and waiting"),
-        ("waiting: 1", "waiting: one alone has nobody to change places with"),
+        ("waiting: 1", "waiting: expected how many are to wait (a whole number from 2), got 1"),
         ("until: {command: SET}, order: reversed", "order: order goes with waiting"),
         (
             "until: {same: key}",

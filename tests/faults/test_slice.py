@@ -352,7 +352,7 @@ def test_too_large_to_be_held():
     [
         ("gap: 1s", "give exactly one of split and size"),
         ("split: 1, size: 1", "give exactly one of split and size"),
-        ("size: 1, gap: 0s", "gap: pieces without a gap between them arrive as one"),
+        ("size: 1, gap: 0s", "gap: expected a duration such as 800ms or 1.5s, longer than 0, got '0s'"),
         ("split: []",
          "split: expected an offset, a list of offsets or a spot, got an empty list"),
         ("split: 0",
