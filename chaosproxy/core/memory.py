@@ -44,8 +44,11 @@ class Memory:
     )
 
     def keep(self, db: int, key: bytes, now: float, image: Image) -> None:
-        """A write was applied: keep what the key was until now."""
+        """A write was applied: keep what the key was until now; one that is too large takes its key's past with it."""
         place = (db, key)
+        if _size(image) > MOST_BYTES:
+            self._drop(place)
+            return
         images = self._images.setdefault(place, deque())
         self._images.move_to_end(place)
         images.append((now, image))
@@ -54,8 +57,7 @@ class Memory:
         while len(images) > most or (len(images) > 1 and self._is_over(images[0][0], now)):
             self.size -= _size(images.popleft()[1])
         while len(self._images) > MOST_KEYS or self.size > MOST_BYTES:
-            _, forgotten = self._images.popitem(last=False)
-            self.size -= sum(_size(each) for _, each in forgotten)
+            self._drop(next(iter(self._images)))
 
     def _is_over(self, until: float, now: float) -> bool:
         return self.span is not None and until <= now - self.span
@@ -63,7 +65,10 @@ class Memory:
     def forget(self, db: int | None = None) -> None:
         """What is known of a database (None: of all) holds no more."""
         for place in [place for place in self._images if db in (None, place[0])]:
-            self.size -= sum(_size(each) for _, each in self._images.pop(place))
+            self._drop(place)
+
+    def _drop(self, place: tuple[int, bytes]) -> None:
+        self.size -= sum(_size(each) for _, each in self._images.pop(place, ()))
 
     def as_of(self, db: int, key: bytes, then: float) -> Image | None:
         """What the key was at that time; None: it has not changed since, as far as is known."""

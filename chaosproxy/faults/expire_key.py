@@ -35,7 +35,8 @@ class Ttl:
     def __str__(self) -> str:
         if self.skew is not None:
             return f"clock skewed by {self.skew:+g} s"
-        return f"set to {self.to:g} s" if self.to is not None else f"times {self.scale:g}"
+        how = f"times {self.scale:g}" if self.to is None else f"set to {self.to:g} s"
+        return f"time to live {how}"
 
 
 _MOST = 1_000_000
@@ -162,4 +163,4 @@ class ExpireKey(Fault):
         if change.skew is None and ttl.left(args, context.clock) is None:
             return None
         new = ttl.changed(args, change.at(context.clock))
-        return None if new is None or new == args else Rewrite(new, f"time to live {change}")
+        return None if new is None or new == args else Rewrite(new, str(change))
