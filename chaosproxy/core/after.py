@@ -26,7 +26,6 @@ from chaosproxy.core.repeating import repeat_later
 from chaosproxy.core.reply import elements
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Final, LastRun, Slot, Work
-from chaosproxy.core.syntax import ProtocolError
 from chaosproxy.core.value import errors_in
 
 _ORDER = {position: index for index, position in enumerate(Position)}
@@ -172,16 +171,18 @@ def rebuild_exec(line: Line, slot: Slot, transaction: modes.Transaction, now: fl
     Elements of our own go, elements of commands the server never saw come in, and the header counts what is there. Where
     nothing changes the bytes stay as they are.
     """
-    try:
-        _, array, pushes = elements(slot.parts[0])
-    except ProtocolError:  # nested in ways that no server's are
-        return []
+    _, array, pushes = elements(slot.parts[0])
     array += slot.parts[1:]
+    shares = transaction.shares(array)
+    if len(array) != (shares[-1].stop if shares else 0):
+        # Whose elements these are only the server knows.
+        abandon(line, transaction, "raw", "unknown", "ok")
+        return []
     out: list[bytes] = []
     cuts: dict[int, float] = {}
     changed = False
     count = 0
-    for entry, share in zip(transaction.entries, transaction.shares(array), strict=True):
+    for entry, share in zip(transaction.entries, shares, strict=True):
         element = entry.element if isinstance(entry.element, Element) else Element()
         changed = changed or element.changes
         if element.inserted is not None:
