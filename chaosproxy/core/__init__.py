@@ -12,7 +12,7 @@ The map, in the order a command travels:
         ending            answered, cut off or lost before Redis saw it
         swallowing        a write the server computes and nobody keeps (swallow: how)
         renewing, past    a time that is not renewed, a read of what was; computing: what all three have computed
-      returns (reply)     upstream -> client: each reply finds its slot (slot) and settles the modes (modes, channels)
+      returns (reply)     upstream -> client: each reply finds its slot (slot) and settles the modes (modes, transaction, channels)
         pushes            frames nobody asked for meet the rules too
         after             what happens to a reply once Redis has applied the command
         leaving           replies leave in the client's order, each at its time

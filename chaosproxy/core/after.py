@@ -6,7 +6,7 @@ Takes a whole reply and the work it answers; gives the reply the client is to ge
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from chaosproxy.core import modes, remembering
+from chaosproxy.core import remembering
 from chaosproxy.core.decision import (
     Answer,
     Beside,
@@ -26,6 +26,7 @@ from chaosproxy.core.repeating import repeat_later
 from chaosproxy.core.reply import elements
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Final, LastRun, Slot, Work
+from chaosproxy.core.transaction import Transaction
 from chaosproxy.core.value import errors_in
 
 _ORDER = {position: index for index, position in enumerate(Position)}
@@ -165,7 +166,7 @@ def ask_to_run(line: Line, last: LastRun, done: Callable[[], None] = lambda: Non
     )
 
 
-def rebuild_exec(line: Line, slot: Slot, transaction: modes.Transaction, now: float) -> list[bytes]:
+def rebuild_exec(line: Line, slot: Slot, transaction: Transaction, now: float) -> list[bytes]:
     """Carry out on EXEC's array what was decided for its elements; give the array as the server sent it.
 
     Elements of our own go, elements of commands the server never saw come in, and the header counts what is there. Where
@@ -230,7 +231,7 @@ def must_change(line: Line, slot: Slot) -> bool:
     return any(isinstance(e.element, Element) and e.element.changes for e in transaction.entries)
 
 
-def works_of(transaction: modes.Transaction) -> list[Work]:
+def works_of(transaction: Transaction) -> list[Work]:
     """The commands of a transaction for which something was decided."""
     elements_ = [e.element for e in transaction.entries if isinstance(e.element, Element)]
     return [element.work for element in elements_ if element.work is not None]
@@ -238,7 +239,7 @@ def works_of(transaction: modes.Transaction) -> list[Work]:
 
 def abandon(
     line: Line,
-    transaction: modes.Transaction,
+    transaction: Transaction,
     reason: str,
     applied: Applied = "no",
     told: Seen = "error",

@@ -11,6 +11,7 @@ from chaosproxy.core.engine import Chosen
 from chaosproxy.core.line import Line
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Slot, Told, Work
+from chaosproxy.core.transaction import Entry
 
 #: Poisons the server's transaction when a queued command was refused here: no server knows it.
 REFUSED = (b"CHAOSPROXY.REFUSED",)
@@ -69,9 +70,7 @@ def answer(line: Line, work: Work, chosen: Chosen, decision: Answer, now: float)
         if decision.refusal:
             hidden(line, REFUSED, now, Element(hidden=True))
         else:
-            transaction.entries.append(
-                modes.Entry(1, None, Element(inserted=decision.raw), absent=True)
-            )
+            transaction.entries.append(Entry(1, None, Element(inserted=decision.raw), absent=True))
             raw = b"+QUEUED\r\n"
     elif upper == b"EXEC" and transaction is not None:
         hidden(line, (b"DISCARD",), now)

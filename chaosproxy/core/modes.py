@@ -30,6 +30,7 @@ from typing import Final
 from chaosproxy.core import channels
 from chaosproxy.core.channels import SUBSCRIBE, UNSUBSCRIBE, Channels
 from chaosproxy.core.reply import ReplyFrame
+from chaosproxy.core.transaction import Entry, Transaction
 
 Args = channels.Args
 
@@ -48,62 +49,6 @@ TURNING: Final = frozenset(
 HANDSHAKE: Final = frozenset({b"HELLO", b"AUTH", b"CLIENT", b"SELECT", b"INFO", b"COMMAND"})
 
 _MONITOR_LINE = re.compile(rb"\+\d+\.\d{6} \[")
-
-
-@dataclass(slots=True)
-class Entry:
-    """One command between MULTI and EXEC. `frames`: how many elements of EXEC's array it gives.
-
-    `args` are kept only where they matter at EXEC. `absent`: the server never saw it, the proxy gives its element.
-    `element` is whatever the conversation keeps with it.
-    """
-
-    frames: int
-    args: Args | None
-    element: object = None
-    absent: bool = False
-
-
-@dataclass(slots=True)
-class Transaction:
-    """From MULTI's +OK to EXEC. `db` follows queued SELECTs, `channels` queued subscriptions."""
-
-    db: int
-    channels: Channels
-    entries: list[Entry] = field(default_factory=list)
-
-    @property
-    def turns(self) -> bool:
-        """Whether a queued command changes the connection when EXEC carries it out."""
-        return any(entry.args is not None for entry in self.entries)
-
-    @property
-    def looked_at(self) -> bool:
-        """Whether something was decided for an element of EXEC's array."""
-        return any(entry.element is not None for entry in self.entries)
-
-    def asks_for(self, kind: bytes | None) -> bool:
-        """Whether EXEC's reply has confirmations of this kind."""
-        return any(kind == (entry.args[0] or b"").lower() for entry in self.entries if entry.args)
-
-    def shares(self, array: Sequence[bytes]) -> list[range]:
-        """Where each entry's part is in EXEC's elements and the frames that follow them: all, or as far as they are here.
-
-        A subscription that is refused only now (Valkey's SSUBSCRIBE) gives one error, however many channels it names.
-        """
-        shares = []
-        index = 0
-        for entry in self.entries:
-            refused = index < len(array) and array[index][:1] == b"-"
-            share = range(index, index + (0 if entry.absent else 1 if refused else entry.frames))
-            shares.append(share)
-            index = share.stop
-        return shares
-
-    @property
-    def overflows(self) -> bool:
-        """Whether frames may follow EXEC's array that its header does not count."""
-        return any(entry.frames > 1 for entry in self.entries)
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ the client's transaction the read is computed aside, and its reply takes its pla
 
 from dataclasses import dataclass
 
-from chaosproxy.core import modes, swallow
+from chaosproxy.core import swallow
 from chaosproxy.core.computing import Computed, Computing, let_pass
 from chaosproxy.core.decision import Past
 from chaosproxy.core.effect import Told as Seen
@@ -14,6 +14,7 @@ from chaosproxy.core.ending import end, local
 from chaosproxy.core.engine import Chosen
 from chaosproxy.core.line import Line
 from chaosproxy.core.slot import Element, Work
+from chaosproxy.core.transaction import Entry
 
 
 def read_past(line: Line, work: Work, chosen: Chosen, past: Past, now: float) -> bool:
@@ -53,7 +54,7 @@ class _Reading:
         line, work, raw = self.line, self.work, computed.reply
         transaction = line.modes.transaction
         if transaction is not None:
-            transaction.entries.append(modes.Entry(1, None, Element(inserted=raw), absent=True))
+            transaction.entries.append(Entry(1, None, Element(inserted=raw), absent=True))
             raw = b"+QUEUED\r\n"
         local(line, work, raw, now)
         told: Seen = "error" if computed.reply[:1] == b"-" else "ok"

@@ -1,13 +1,14 @@
 """A frame nobody asked for, as something rules can match: its kind as the command, its channel (or keys) as the keys.
 
-Takes a push or message; gives the work that carries what was decided for it, or None.
+Takes a push or message, and what is owed to the client behind it; gives a slot of its own if a rule acts on it.
 """
 
+from chaosproxy.core.after import apply_after, drop
 from chaosproxy.core.command import Command
 from chaosproxy.core.line import Line
 from chaosproxy.core.reply import ReplyFrame
-from chaosproxy.core.slot import Work
-from chaosproxy.core.syntax import ProtocolError
+from chaosproxy.core.slot import Slot, Work
+from chaosproxy.core.syntax import CONFIRMATIONS, ProtocolError
 from chaosproxy.core.value import decode
 
 #: Which element of a frame is its channel, where it is not the second.
@@ -16,17 +17,44 @@ _CHANNEL = {b"pmessage": 2}
 _INVALIDATED = b"__redis__:invalidate"
 
 
-def push_work(line: Line, frame: ReplyFrame, now: float) -> Work | None:
-    """Ask the rules for pushes; None if none of them acts on this frame."""
+def meet_rules(line: Line, frame: ReplyFrame, owed: Slot | None, now: float) -> bool:
+    """Let the rules for pushes act on a frame ahead of the rest of what is `owed`; False if none does."""
     command = as_command(frame.raw)
     exchange = line.where(command)
     exchange.push = True
     chosen = line.engine.select_push(exchange, now, line.effects)
     if not chosen:
-        return None
-    return Work(
-        exchange, line.world.name(b""), (), frame.raw, whole=True, sent=command, after=chosen
-    )
+        return False
+    name = line.world.name(b"")
+    work = Work(exchange, name, (), frame.raw, whole=True, sent=command, after=chosen)
+    if owed is not None and _is_one(owed) and (owed.parts or frame.head in CONFIRMATIONS):
+        drop(line, work, "in_reply")
+        return False
+    slot = Slot(name, (), now, work, parts=[frame.raw], whole=True, full=True)
+    line.held += len(frame.raw)
+    line.replace(slot, [apply_after(line, work, frame.raw, slot, now)])
+    _put_before(line, owed, slot)
+    return True
+
+
+def _is_one(slot: Slot) -> bool:
+    """Whether what this slot's reply consists of has to leave together."""
+    return slot.carried or (slot.work is not None and slot.work.looks_at_reply)
+
+
+def _put_before(line: Line, owed: Slot | None, slot: Slot) -> None:
+    """Give a push of its own slot its place: behind what came before it, ahead of the rest of what is owed next."""
+    slots = line.slots
+    if owed is None:
+        slots.append(slot)
+        return
+    at = slots.index(owed)
+    if owed.before or owed.parts:
+        parts = [*owed.before, *owed.parts]
+        slots.insert(at, Slot(slot.name, (), 0.0, parts=parts, full=True))
+        owed.before, owed.parts = [], []
+        at += 1
+    slots.insert(at, slot)
 
 
 def as_command(raw: bytes) -> Command:

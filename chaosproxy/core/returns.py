@@ -17,10 +17,11 @@ from chaosproxy.core.channels import SUBSCRIBE, UNSUBSCRIBE
 from chaosproxy.core.effect import ProtocolFault
 from chaosproxy.core.leaving import Leaving
 from chaosproxy.core.line import Line
-from chaosproxy.core.pushes import push_work
+from chaosproxy.core.pushes import meet_rules
 from chaosproxy.core.reply import ReplyFrame, ReplyFramer, elements
 from chaosproxy.core.slot import Element, Slot, Work
 from chaosproxy.core.syntax import CONFIRMATIONS, ProtocolError
+from chaosproxy.core.transaction import Transaction
 
 _ERROR = ord("-")
 _PUSH = ord(">")
@@ -98,8 +99,6 @@ class Returns:
                 return True
         elif transaction is not None and slot.name.upper not in modes.NEVER_QUEUED:
             return bool(slot.paces)
-        if line.engine.push_rules and _confirms(slot):
-            return True
         return slot.work is not None and slot.work.looks_at_reply
 
     def _take(self, frame: ReplyFrame, now: float) -> None:
@@ -115,7 +114,7 @@ class Returns:
             if not unasked and frame.kind != _ERROR:  # errors may come unasked, before a close
                 self._go_raw(f"a reply nobody asked for: {frame.header[:40]!r}", now)
             return
-        if not (asked and line.engine.push_rules and self._meet_rules(frame, slot, now)):
+        if not (asked and line.engine.push_rules and meet_rules(line, frame, slot, now)):
             self._add(slot, frame.raw)
         self._count(slot, frame)
         if not slot.frames:
@@ -156,7 +155,7 @@ class Returns:
         line = self.line
         raw = frame.raw
         slot = next((each for each in line.expect if each.on_reply is None), None)
-        if line.engine.push_rules and frame.kind in b">*" and self._meet_rules(frame, slot, now):
+        if line.engine.push_rules and frame.kind in b">*" and meet_rules(line, frame, slot, now):
             return
         line.held += len(raw)
         if slot is None:
@@ -169,38 +168,6 @@ class Returns:
             slot.before.append(raw)
             if line.at_turn(slot):
                 line.flush(slot)
-
-    def _meet_rules(self, frame: ReplyFrame, owed: Slot | None, now: float) -> bool:
-        """Let the rules for pushes act on a frame ahead of the rest of what is `owed`; False if none does.
-
-        What they act on has a slot of its own.
-        """
-        line = self.line
-        work = push_work(line, frame, now)
-        if work is None:
-            return False
-        if owed is not None and _is_one(owed) and (owed.parts or frame.head in CONFIRMATIONS):
-            drop(line, work, "in_reply")
-            return False
-        slot = Slot(work.name, (), now, work, parts=[frame.raw], whole=True, full=True)
-        line.held += len(frame.raw)
-        line.replace(slot, [apply_after(line, work, frame.raw, slot, now)])
-        self._put_before(owed, slot)
-        return True
-
-    def _put_before(self, owed: Slot | None, slot: Slot) -> None:
-        """Give a push of its own slot its place: behind what came before it, ahead of the rest of what is owed next."""
-        slots = self.line.slots
-        if owed is None:
-            slots.append(slot)
-            return
-        at = slots.index(owed)
-        if owed.before or owed.parts:
-            parts = [*owed.before, *owed.parts]
-            slots.insert(at, Slot(slot.name, (), 0.0, parts=parts, full=True))
-            owed.before, owed.parts = [], []
-            at += 1
-        slots.insert(at, slot)
 
     def _pass_partial(self) -> None:
         """Give what is here of an unfinished reply, if it is its turn and nobody has to see the whole."""
@@ -315,7 +282,7 @@ class Returns:
             drop(line, work, "refused")
 
 
-def _missing(slot: Slot, transaction: modes.Transaction) -> int:
+def _missing(slot: Slot, transaction: Transaction) -> int:
     """How many frames are still to follow EXEC's array, parts of which are here: its header does not count them all."""
     try:
         array = elements(slot.parts[0])[1]
@@ -323,11 +290,6 @@ def _missing(slot: Slot, transaction: modes.Transaction) -> int:
         return 0
     array += slot.parts[1:]
     return max(0, transaction.shares(array)[-1].stop - len(array))
-
-
-def _is_one(slot: Slot) -> bool:
-    """Whether what this slot's reply consists of has to leave together."""
-    return slot.carried or (slot.work is not None and slot.work.looks_at_reply)
 
 
 def _garbles(slot: Slot) -> bool:

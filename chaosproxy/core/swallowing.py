@@ -15,6 +15,7 @@ from chaosproxy.core.engine import Chosen
 from chaosproxy.core.line import Line
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Slot, Work
+from chaosproxy.core.transaction import Entry, Transaction
 from chaosproxy.core.value import errors_in
 
 Replies = Sequence[bytes] | None
@@ -189,7 +190,7 @@ class _Swallowing:
         if not command.spec.takes(len(command.args)):
             return self._let_pass("refused")
         if transaction is not None:
-            entry = modes.Entry(1, None, Element(inserted=raw), absent=True)
+            entry = Entry(1, None, Element(inserted=raw), absent=True)
             transaction.entries.append(entry)
             raw = b"+QUEUED\r\n"
         self._reply(raw, how, now)
@@ -279,7 +280,7 @@ def _made_up(why: str) -> str:
     return "reply made from the reply table" + (f": {why}" if why else "")
 
 
-def _selects(transaction: modes.Transaction) -> bool:
+def _selects(transaction: Transaction) -> bool:
     """Whether the client changes databases in it: its writes may be in the scratch database too by then."""
     return any(
         entry.args is not None
