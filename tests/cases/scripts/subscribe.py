@@ -28,7 +28,7 @@ def plain() -> bool:
     listener.subscribe("news")
     assert listener.get_message(timeout=5)["type"] == "subscribe"
     threading.Thread(target=publish).start()
-    return any([listener.get_message(timeout=0.1) for _ in range(20)])
+    return any(listener.get_message(timeout=0.1) for _ in range(20))
 
 
 def watched() -> bool:
