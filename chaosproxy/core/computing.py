@@ -44,10 +44,9 @@ class Computing:
     def start(self, now: float) -> bool:
         """Begin; False: not before what the client sent is answered, or not at all."""
         line, command = self.line, self.work.sent
-        scratch = line.db != line.world.scratch_db and swallow.computable(command, scratch=True)
-        on_keys = swallow.computable(command, scratch=False)
-        if line.asking or not (scratch or on_keys):
+        if line.asking or not swallow.computable(command, scratch=False):
             return let_pass(line, self.work, self.chosen, "not_computable")
+        scratch = line.db != line.world.scratch_db and swallow.computable(command, scratch=True)
         if self.aside and line.expect:
             return False
         self.work.waiting = 1
@@ -55,12 +54,9 @@ class Computing:
         def gated(replies: Replies, then: float) -> None:
             if replies is None or not swallow.transactions_allowed(replies):
                 self._give_up()
-            elif scratch and swallow.proven(swallow.carried_out(replies)):
-                self._compute(self.plan(True), then)
-            elif on_keys:
-                self._compute(self.plan(False), then)
             else:
-                self._give_up()
+                proven = scratch and swallow.proven(swallow.carried_out(replies))
+                self._compute(self.plan(proven), then)
 
         self._send(swallow.gate_alone(line.db, line.world.scratch_db), (), now, gated)
         return False
@@ -69,8 +65,8 @@ class Computing:
         requests, raws, index = plan.alone()
 
         def computed(replies: Replies, then: float) -> None:
-            array = None if replies is None else swallow.carried_out(replies)
-            if array is None or errors_in(array[: index - 1]):
+            array = (None if replies is None else swallow.carried_out(replies)) or []
+            if len(array) < index or errors_in(array[: index - 1]):
                 self._give_up()
                 return
             self.work.waiting = 0

@@ -2,10 +2,10 @@
 
 Takes the work at the head of a line; gives the command in that form, and to the client the reply of the other.
 
-EXPIRE, HEXPIRE, GETEX and HGETEX   What they shorten, or set for the first time, is what the same time with LT does (Redis 7.0):
-                                    that is carried out, in the transaction in which the reply is computed on copies.
-SET, SETEX, PSETEX                  They write a value: with the time that the old one had left.
-before 7.0                          The key's PTTL tells whether the command is swallowed.
+EXPIRE, HEXPIRE, HGETEX   What they shorten, or set for the first time, is what the same time with LT does (Redis 7.0): that is
+                          carried out, in the transaction in which the reply is computed on copies.
+SET, SETEX, PSETEX        They write a value: with the time that the old one has left.
+GETEX, and before 7.0     The key's PTTL tells whether the command is swallowed.
 """
 
 import re
@@ -22,6 +22,7 @@ from chaosproxy.core.engine import Chosen
 from chaosproxy.core.line import Line
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Slot, Told, Work
+from chaosproxy.core.swallowing import scratch_usable
 
 _NUMBER: Final = re.compile(rb":([0-9]+)\r\n")
 NOT_LONGER: Final = "not_longer"
@@ -32,7 +33,7 @@ def withhold(line: Line, work: Work, chosen: Chosen, now: float) -> bool:
     if work.waiting:
         return False
     args = tuple(arg or b"" for arg in work.sent.args)
-    if ttl.writes_value(args) or line.world.server.version < (7,):
+    if ttl.renews_key(args) or line.world.server.version < (7,):
         return _ask(line, work, chosen, args, now)
     part = ttl.never_longer(args) or ()
     withholding = _Withholding(line, work, chosen, part)
@@ -100,9 +101,9 @@ class _Withholding:
     def queue(self, now: float) -> bool:
         """Inside the client's transaction; only the reply computed on copies reaches the client."""
         line, work = self.line, self.work
-        if not line.copies_allowed:
+        if not line.means.copies:
             return let_pass(line, work, self.chosen, "not_computable")
-        plan = self.plan(line.db != line.world.scratch_db and line.scratch_proven)
+        plan = self.plan(scratch_usable(line))
 
         def heard(raw: bytes) -> bytes:
             self.real = raw

@@ -200,6 +200,11 @@ def is_expire(args: Args) -> bool:
     return args[0].upper() in _EXPIRES
 
 
+def renews_key(args: Args) -> bool:
+    """Whether a command sets one key's time beside what else it does: SET and its kin, GETEX."""
+    return writes_value(args) or args[0].upper() == b"GETEX"
+
+
 def writes_value(args: Args) -> bool:
     """Whether a command writes one key's value and its time at once: SET and its kin."""
     return args[0].upper() in (b"SET", *_SETS)
@@ -215,29 +220,24 @@ def limited(args: Args, seconds: float) -> tuple[bytes, ...]:
 
 
 def never_longer(args: Args) -> tuple[bytes, ...] | None:
-    """What of EXPIRE, HEXPIRE, GETEX and HGETEX makes nothing live longer, as a command of its own; () if nothing of it.
+    """What of EXPIRE, HEXPIRE and HGETEX makes nothing live longer, as a command of its own; () if nothing of it.
 
-    None where the command lengthens nothing as it is, and for all others. For servers that know LT (7.0).
+    None where the command lengthens nothing as it is, and for all others. For servers that know LT (7.0). (GETEX has no such
+    part: EXPIRE would do it to keys of any type.)
     """
     name = args[0].upper()
     spot = find(args)
     if spot is None:
         return None
-    if name in _EXPIRES:
-        words = (
-            {arg.upper() for arg in args[3:]}
-            if name[:1] != b"H"
-            else {arg.upper() for arg in args[3:4]}
-        )
-        if words & {b"NX", b"LT"}:
-            return None
-        if b"GT" in words or (b"XX" in words and name[:1] == b"H"):
-            return ()
-        return (*args[:3], b"LT", *args[3:])
-    if name not in (b"GETEX", b"HGETEX"):
+    if name == b"HGETEX":
+        command = b"H" + _OPTIONS[args[spot.options[-1]].upper()][2]
+        return (command, args[1], args[spot.index], b"LT", *_without(args, spot.options)[2:])
+    if name not in _EXPIRES:
         return None
-    command = _OPTIONS[args[spot.options[-1]].upper()][2]
-    rest = _without(args, spot.options)[2:]
-    if name == b"GETEX":
-        return (command, args[1], args[spot.index], b"LT")
-    return (b"H" + command, args[1], args[spot.index], b"LT", *rest)
+    fields = name.startswith(b"H")
+    words = {arg.upper() for arg in (args[3:4] if fields else args[3:])}
+    if words & {b"NX", b"LT"}:
+        return None
+    if b"GT" in words or (b"XX" in words and fields):
+        return ()
+    return (*args[:3], b"LT", *args[3:])

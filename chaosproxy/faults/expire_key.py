@@ -1,6 +1,7 @@
 """`expire_key`: keys vanish early, or never."""
 
 from dataclasses import dataclass
+from typing import Literal, assert_never
 
 from chaosproxy.core import ttl
 from chaosproxy.core.decision import Decision, NoRenewal, Position, Rewrite, Swallow, Vanish
@@ -110,7 +111,7 @@ class ExpireKey(Fault):
     positions = (Position.BEFORE_FORWARD,)
     outcome = "ok / false ok"
 
-    mode: str | Ttl = setting(
+    mode: Literal["now", "evict", "strip_ttl", "no_renewal"] | Ttl = setting(
         MODE,
         "now: the key expires. evict: it is evicted. strip_ttl: no time to live is ever set; what a command sets beside it is set, "
         "EXPIRE and HEXPIRE are acknowledged, KEEPTTL is left out. no_renewal: nothing that has a time to live gets a longer one: "
@@ -142,12 +143,12 @@ class ExpireKey(Fault):
             case Ttl() as change:
                 return self._change(change, args, context)
             case _:
-                raise AssertionError(self.mode)
+                assert_never(self.mode)
 
     def _withhold(self, args: tuple[bytes, ...], context: Context) -> Decision | None:
         if ttl.left(args, context.clock) is None:
             return None
-        renews = ttl.writes_value(args) or ttl.never_longer(args) is not None
+        renews = ttl.renews_key(args) or ttl.never_longer(args) is not None
         return NoRenewal() if renews else None
 
     def _strip(self, args: tuple[bytes, ...], context: Context) -> Decision | None:

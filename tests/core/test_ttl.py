@@ -309,12 +309,9 @@ def test_no_expire(command):
         ("HPEXPIREAT h 10 LT FIELDS 1 a", None),
         ("HPEXPIRE h 10 GT FIELDS 1 a", ""),
         ("HEXPIREAT h 10 XX FIELDS 1 a", ""),
-        ("GETEX k EX 10", "EXPIRE k 10 LT"),
-        ("GETEX k px 10", "PEXPIRE k 10 LT"),
-        ("GETEX k EXAT 10", "EXPIREAT k 10 LT"),
-        ("GETEX k EX 10 EX 20", "EXPIRE k 20 LT"),
-        ("GETEX k PXAT 10", "PEXPIREAT k 10 LT"),
-        ("GETEX k PERSIST", None),
+        # EXPIRE would do it to keys of any type.
+        ("GETEX k EX 10", None),
+        ("HGETEX h EX 10 EX 20 FIELDS 1 a", "HEXPIRE h 20 LT FIELDS 1 a"),
         ("GETEX k", None),
         ("HGETEX h EX 10 FIELDS 2 a EX", "HEXPIRE h 10 LT FIELDS 2 a EX"),
         ("HGETEX h PXAT 10 FIELDS 1 a", "HPEXPIREAT h 10 LT FIELDS 1 a"),
@@ -329,6 +326,19 @@ def test_never_longer(command, part):
     assert ttl.never_longer(words(command)) == (
         None if part is None else words(part) if part else ()
     )
+
+
+@pytest.mark.parametrize(
+    ("command", "renews"),
+    [
+        ("GETEX k EX 10", True),
+        ("set k v EX 10", True),
+        ("PSETEX k 10 v", True),
+        ("EXPIRE k 10", False),
+    ],
+)
+def test_renews_key(command, renews):
+    assert ttl.renews_key(words(command)) is renews
 
 
 @pytest.mark.parametrize(
