@@ -58,7 +58,6 @@ class Modes:
     protocol: int = 2
     db: int = 0
     name: bytes = b""
-    user: bytes = b""
     transaction: Transaction | None = None
     watching: bool = False
     replies: bool = True
@@ -221,21 +220,19 @@ def _select(modes: Modes, args: Args, _reply: ReplyFrame | None) -> None:
     modes.db = _number(args, 1, modes.db)
 
 
-def _auth(modes: Modes, args: Args, _reply: ReplyFrame | None) -> None:
-    modes.user = (args[1] or b"") if len(args) > 2 else b"default"
-
-
 def _hello(modes: Modes, args: Args, reply: ReplyFrame | None) -> None:
     if reply is not None:
         modes.protocol = 3 if reply.kind == ord("%") else 2
     else:
         modes.protocol = _number(args, 1, modes.protocol)
-    for index, word in enumerate(args[2:], 2):
-        option = (word or b"").upper()
-        if option == b"SETNAME" and index + 1 < len(args):
-            modes.name = args[index + 1] or b""
-        elif option == b"AUTH" and index + 2 < len(args):
-            modes.user = args[index + 1] or b""
+    options = iter(args[2:])
+    for word in options:
+        match (word or b"").upper():
+            case b"AUTH":  # a user may be called SETNAME
+                next(options, None)
+                next(options, None)
+            case b"SETNAME":
+                modes.name = next(options, None) or b""
 
 
 def _client(modes: Modes, args: Args, _reply: ReplyFrame | None) -> None:
@@ -270,7 +267,6 @@ _TURNS: Final[dict[bytes, Callable[[Modes, Args, ReplyFrame | None], None]]] = {
     b"WATCH": _watch,
     b"UNWATCH": _unwatch,
     b"SELECT": _select,
-    b"AUTH": _auth,
     b"HELLO": _hello,
     b"CLIENT": _client,
     b"RESET": _reset,

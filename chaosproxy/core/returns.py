@@ -214,10 +214,10 @@ class Returns:
     def _go_raw(self, text: str, now: float) -> None:
         """Hand over everything as it came, and understand no more; what was whole before still meets its rules."""
         line = self.line
-        line.effects.append(ProtocolFault("upstream", text))
         self.leaving.release(now)
         if line.closed:
             return
+        line.effects.append(ProtocolFault("upstream", text))
         self._kept = self.leaving.hand_over("raw")
         line.raw = True
         line.expect.clear()
@@ -284,11 +284,7 @@ class Returns:
 
 def _missing(slot: Slot, transaction: Transaction) -> int:
     """How many frames are still to follow EXEC's array, parts of which are here: its header does not count them all."""
-    try:
-        array = elements(slot.parts[0])[1]
-    except ProtocolError:  # nested in ways that no server's are
-        return 0
-    array += slot.parts[1:]
+    array = elements(slot.parts[0])[1] + slot.parts[1:]
     return max(0, transaction.shares(array)[-1].stop - len(array))
 
 

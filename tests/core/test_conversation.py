@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.conversation import Talk
+from tests.conversation import Talk, command
 
 INVALIDATED = '>["invalidate" *["a"]]'
 
@@ -309,3 +309,169 @@ def test_what_is_answered_is_not_repeated():
         talk.expect_upstream()
         talk.expect_client("-ERR the write was dropped by the fault drop_write")
         assert talk.skipped("duplicate") == ["ended"]
+
+
+# -- the ends
+
+
+def test_nothing_happens_after_its_end():
+    """Whatever still comes for a conversation that is over: no bytes, no effects, no error, nothing to wait for."""
+    rule = "- {fault: run, match: {commands: SET}, at: after_reply, commands: [[INCR, n]]}"
+    with Talk(rule) as talk:
+        talk.client("SET a 1", "SET b 1")
+        talk.expect_upstream("SET a 1", "SET b 1")
+        talk.upstream("+OK")
+        talk.expect_client("+OK")
+        talk.flushed()
+        talk.client_gone()
+        told = len(talk.effects)
+        conversation = talk.conversation
+        conversation.receive_from_client(command("GET a"), talk.now)
+        conversation.receive_from_upstream(b"+OK\r\n", talk.now)
+        conversation.client_eof(talk.now)
+        conversation.client_gone(talk.now)
+        conversation.upstream_eof(talk.now)
+        conversation.upstream_gone(talk.now)
+        conversation.flushed(talk.now)
+        conversation.side_answer(1, [b":1\r\n"], talk.now)
+        conversation.wake(talk.now)
+        conversation.cut("reset", talk.now)
+        conversation.switch(talk.now)
+        talk._look()
+        assert len(talk.effects) == told
+        assert conversation.due is None
+
+
+def test_an_answer_to_nothing():
+    """An answer of the side connection that nobody asked for changes nothing."""
+    with Talk() as talk:
+        talk.conversation.side_answer(99, [b":1\r\n"], talk.now)
+        talk.client("GET a")
+        talk.expect_upstream("GET a")
+
+
+def test_a_client_half_closes():
+    """Its FIN is passed on once, behind all it has said; what it asked is still answered, and the upstream ends it."""
+    with Talk() as talk:
+        talk.client("GET a", "GET b")
+        talk.client_eof()
+        talk.expect_upstream("GET a", "GET b")
+        talk.expect_half_close()
+        talk.client_eof()
+        talk.upstream('"A"', '"B"')
+        talk.expect_client('"A"', '"B"')
+        talk.upstream_eof()
+        talk.expect_closed("close")
+
+
+def test_a_client_half_closes_while_its_request_waits_to_be_understood():
+    """Only what a fault holds up is dropped: what waits for a reply to know what it means is sent first."""
+    rule = "- {fault: latency, match: {commands: SET, keys: x}, at: after_apply, delay: 1s}"
+    with Talk(rule) as talk:
+        talk.client("SELECT 1", "SET a 1", "GET a")
+        talk.client_eof()
+        talk.expect_upstream("SELECT 1")
+        talk.upstream("+OK")
+        talk.expect_upstream("SET a 1", "GET a")
+        talk.expect_half_close()
+        talk.upstream("+OK", '"1"')
+        talk.expect_client("+OK", "+OK", '"1"')
+
+
+def test_the_upstream_cannot_be_had():
+    """Where no upstream connection could be made, or it ends at once, the client is closed."""
+    with Talk() as talk:
+        talk.upstream_gone()
+        talk.expect_closed("close")
+
+
+def test_an_error_nobody_asked_for():
+    """What a server says before it closes is told: too many clients, a protocol error."""
+    with Talk() as talk:
+        talk.upstream("-ERR max number of clients reached")
+        talk.expect_client("-ERR max number of clients reached")
+        talk.upstream_eof()
+        talk.expect_closed("close")
+        assert not talk.conversation.raw
+
+
+def test_a_reply_nobody_asked_for():
+    """A server that answers what was not asked is not understood any more; nothing of it is kept back."""
+    with Talk() as talk:
+        talk.upstream("+OK", "+OK")
+        assert "nobody asked for" in talk.expect_raw("upstream")
+        talk.expect_client("+OK", "+OK")
+
+
+def test_a_client_that_makes_no_sense():
+    """Its bytes pass as they come; replies to what came before still meet their rules."""
+    rule = "- {fault: latency, match: {commands: GET}, at: after_apply, delay: 1s}"
+    with Talk(rule) as talk:
+        talk.client("GET a", b"*1\r\n:5\r\n", "GET b")
+        talk.expect_upstream("GET a", b"*1\r\n:5\r\n", "GET b")
+        assert talk.expect_raw("client")
+        talk.upstream('"A"', "-ERR Protocol error: expected '$', got ':'")
+        talk.expect_client()
+        talk.wait(1)
+        talk.expect_client('"A"', "-ERR Protocol error: expected '$', got ':'")
+        talk.client("GET c")
+        talk.expect_upstream("GET c")
+
+
+def test_an_end_that_was_decided_before_the_upstream_stopped_making_sense():
+    """A cut whose turn it is comes first; what follows is never looked at."""
+    rule = "- {fault: disconnect, match: {commands: GET}, at: after_apply}"
+    with Talk(rule) as talk:
+        talk.client("GET a", "GET b")
+        talk.expect_upstream("GET a", "GET b")
+        talk.upstream('"A"', b"?\r\n")
+        talk.expect_closed("reset")
+
+
+# -- what it says of itself
+
+
+def test_describe():
+    """What the control API shows of a connection."""
+    rule = "- {fault: latency, match: {commands: GET}, at: before_forward, delay: 1s}"
+    with Talk(rule, protocol=3) as talk:
+        talk.handshake("CLIENT SETNAME web", "+OK")
+        talk.handshake("SELECT 2", "+OK")
+        talk.handshake("SUBSCRIBE a", '>["subscribe" "a" :1]')
+        talk.handshake("MULTI", "+OK")
+        talk.client("SET a 1", "GET a")
+        talk.expect_upstream("SET a 1")
+        assert talk.conversation.describe() == {
+            "id": 1,
+            "address": "10.0.0.9",
+            "name": "web",
+            "db": 2,
+            "protocol": 3,
+            "in_transaction": True,
+            "subscribed": True,
+            "buffered": 0,
+            "waiting_replies": 1,
+            "holding": False,
+            "raw": False,
+            "opened": 100.0,
+        }
+        talk.upstream("+QUEUED")
+        talk.expect_client("+QUEUED")
+        assert talk.conversation.holding
+        talk.wait(1)
+        talk.expect_upstream("GET a")
+        assert not talk.conversation.holding
+
+
+def test_holding_a_reply():
+    """A reply that is here and may not leave is held; one that is not here is not."""
+    with Talk("- {fault: latency, match: {commands: GET}, at: after_apply, delay: 1s}") as talk:
+        talk.client("GET a")
+        talk.expect_upstream("GET a")
+        assert not talk.conversation.holding
+        talk.upstream('"A"')
+        assert talk.conversation.holding
+        assert talk.conversation.buffered == 7
+        talk.wait(1)
+        talk.expect_client('"A"')
+        assert not talk.conversation.holding

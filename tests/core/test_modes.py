@@ -50,3 +50,238 @@ def test_a_server_that_refuses_to_queue_it_is_understood_further(faults: str):
         talk.handshake("CLIENT REPLY OFF", "-ERR not allowed inside a transaction")
         talk.handshake("EXEC", "-EXECABORT Transaction discarded because of previous errors.")
         talk.handshake("PING", "+PONG")
+
+
+# -- what later commands mean
+
+
+def described(talk: Talk, *fields: str) -> tuple[object, ...]:
+    told = talk.conversation.describe()
+    return tuple(told[field] for field in fields)
+
+
+@pytest.mark.parametrize(
+    ("sent", "answer", "protocol", "name"),
+    [
+        ("HELLO 3", '%["proto" :3]', 3, "web"),
+        ("HELLO 3 AUTH u p SETNAME new", '%["proto" :3]', 3, "new"),
+        ("HELLO 3 SETNAME old SETNAME new AUTH u p", '%["proto" :3]', 3, "new"),
+        ("HELLO 3 AUTH setname secret", '%["proto" :3]', 3, "web"),
+        ("HELLO 2", '*["proto" :2]', 2, "web"),
+        ("HELLO", '*["proto" :2]', 2, "web"),
+        ("HELLO 4", "-NOPROTO unsupported protocol version", 2, "web"),
+        ("HELLO 3 SETNAME", "-ERR Syntax error in HELLO option 'SETNAME'", 2, "web"),
+    ],
+)
+def test_hello(sent, answer, protocol, name):
+    """The version and the name are those the server has confirmed."""
+    with Talk() as talk:
+        talk.handshake("CLIENT SETNAME web", "+OK")
+        talk.handshake(sent, answer)
+        assert described(talk, "protocol", "name") == (protocol, name)
+
+
+def test_hello_without_a_reply():
+    """With CLIENT REPLY OFF the version is the one that was asked for."""
+    with Talk() as talk:
+        talk.client("CLIENT REPLY OFF", "HELLO 3 SETNAME web", "HELLO x", "CLIENT REPLY ON")
+        talk.heard("upstream")
+        talk.upstream("+OK")
+        talk.expect_client("+OK")
+        assert described(talk, "protocol", "name") == (3, "web")
+
+
+@pytest.mark.parametrize(
+    ("sent", "answer", "db"),
+    [
+        ("SELECT 5", "+OK", 5),
+        ("SELECT 99", "-ERR DB index is out of range", 0),
+        ("SELECT x", "+OK", 0),
+        ("SELECT", "+OK", 0),
+    ],
+)
+def test_select(sent, answer, db):
+    """The database is the one the server has confirmed."""
+    with Talk() as talk:
+        talk.handshake(sent, answer)
+        assert described(talk, "db") == (db,)
+
+
+def test_select_in_a_transaction():
+    """A queued SELECT counts once EXEC has carried it out, and only if it did."""
+    with Talk() as talk:
+        talk.handshake("MULTI", "+OK")
+        talk.handshake("SELECT 5", "+QUEUED")
+        talk.handshake("SELECT 6", "+QUEUED")
+        assert described(talk, "db") == (0,)
+        talk.handshake("EXEC", b"*2\r\n+OK\r\n-ERR no\r\n")
+        assert described(talk, "db") == (5,)
+        talk.handshake("MULTI", "+OK")
+        talk.handshake("SELECT 7", "+QUEUED")
+        talk.handshake("EXEC", "*-1")
+        assert described(talk, "db") == (5,)
+
+
+def test_reset():
+    """RESET makes it as if new: version, database, name, transaction, subscriptions; and it is answered though replies were off."""
+    with Talk(protocol=3) as talk:
+        talk.handshake("CLIENT SETNAME web", "+OK")
+        talk.handshake("SELECT 5", "+OK")
+        talk.handshake("SUBSCRIBE a", '>["subscribe" "a" :1]')
+        talk.handshake("MULTI", "+OK")
+        talk.handshake("RESET", "+RESET")
+        fields = ("protocol", "db", "name", "in_transaction", "subscribed")
+        assert described(talk, *fields) == (2, 0, "", False, False)
+        talk.client("CLIENT REPLY OFF", "PING", "RESET", "PING")
+        talk.heard("upstream")
+        talk.upstream("+RESET", "+PONG")
+        talk.expect_client("+RESET", "+PONG")
+        assert described(talk, "waiting_replies") == (0,)
+
+
+def test_reset_that_is_skipped():
+    """CLIENT REPLY SKIP hides RESET's reply too."""
+    with Talk() as talk:
+        talk.client("CLIENT REPLY SKIP", "RESET", "PING")
+        talk.heard("upstream")
+        talk.upstream("+PONG")
+        talk.expect_client("+PONG")
+        assert described(talk, "waiting_replies") == (0,)
+
+
+@pytest.mark.parametrize("word", ["ON", "OFF", "SKIP"])
+def test_client_reply_that_is_refused(word):
+    """A CLIENT REPLY with a word too many is an error like any other."""
+    with Talk() as talk:
+        talk.handshake(f"CLIENT REPLY {word} x", "-ERR wrong number of arguments")
+        talk.handshake("PING", "+PONG")
+
+
+def test_skip_while_off():
+    """CLIENT REPLY SKIP means nothing while all replies are off; ON is always answered."""
+    with Talk() as talk:
+        talk.client("CLIENT REPLY OFF", "CLIENT REPLY SKIP", "CLIENT REPLY ON", "PING")
+        talk.heard("upstream")
+        talk.upstream("+OK", "+PONG")
+        talk.expect_client("+OK", "+PONG")
+        assert described(talk, "waiting_replies") == (0,)
+
+
+def test_skip_skip():
+    """The second SKIP is what the first one skips, and skips the next command itself."""
+    with Talk() as talk:
+        talk.client("CLIENT REPLY SKIP", "CLIENT REPLY SKIP", "PING", "PING")
+        talk.heard("upstream")
+        talk.upstream("+PONG")
+        talk.expect_client("+PONG")
+        assert described(talk, "waiting_replies") == (0,)
+
+
+def test_skip_on():
+    """CLIENT REPLY ON behind SKIP is answered, and ends it."""
+    with Talk() as talk:
+        talk.client("CLIENT REPLY SKIP", "CLIENT REPLY ON", "PING")
+        talk.heard("upstream")
+        talk.upstream("+OK", "+PONG")
+        talk.expect_client("+OK", "+PONG")
+
+
+@pytest.mark.parametrize("faults", ["", ARMED])
+def test_a_transaction_whose_multi_was_skipped(faults):
+    """MULTI's +OK vanishes, what follows is answered: it is a transaction all the same."""
+    with Talk(faults) as talk:
+        talk.client("CLIENT REPLY SKIP", "MULTI", "SET a 1", "EXEC", "PING")
+        talk.upstream("+QUEUED")
+        talk.upstream("*[+OK]")
+        talk.upstream("+PONG")
+        talk.expect_upstream("CLIENT REPLY SKIP", "MULTI", "SET a 1", "EXEC", "PING")
+        talk.expect_client("+QUEUED", "*[+OK]", "+PONG")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "-EXECABORT Transaction discarded because of previous errors.",
+        "-MOVED 1 127.0.0.1:2",
+        "-EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command",
+    ],
+)
+def test_an_exec_that_is_refused_ends_the_transaction(error):
+    """Whatever EXEC is refused with, the server has forgotten the transaction; what follows is none."""
+    rule = "- {fault: disconnect, match: {commands: SET}, at: after_apply}"
+    with Talk(rule) as talk:
+        talk.handshake("WATCH k", "+OK")
+        talk.handshake("MULTI", "+OK")
+        talk.handshake("GET a", "+QUEUED")
+        talk.handshake("EXEC", error)
+        assert described(talk, "in_transaction") == (False,)
+        talk.client("SET a 1")
+        talk.expect_upstream("SET a 1")
+        talk.upstream("+OK")
+        talk.expect_closed("reset")
+
+
+@pytest.mark.parametrize(
+    ("sent", "error"),
+    [
+        ("EXEC", "-ERR EXEC without MULTI"),
+        ("DISCARD", "-ERR DISCARD without MULTI"),
+        ("DISCARD x", "-ERR wrong number of arguments for 'discard' command"),
+    ],
+)
+def test_errors_that_end_nothing(sent, error):
+    """EXEC without MULTI leaves a WATCH alone; a DISCARD that is refused leaves the transaction."""
+    rule = "- {fault: reply, match: {commands: GET, connection: {state: watching}}, at: before_forward, value: w}"
+    with Talk(rule) as talk:
+        talk.handshake("WATCH k", "+OK")
+        if "x" in sent:
+            talk.handshake("MULTI", "+OK")
+        talk.handshake(sent, error)
+        assert described(talk, "in_transaction") == ("x" in sent,)
+        talk.client("GET a")
+        talk.expect_client("+QUEUED" if "x" in sent else '"w"')
+
+
+def test_nested_multi():
+    """A second MULTI is refused, and the transaction goes on."""
+    with Talk() as talk:
+        talk.handshake("MULTI", "+OK")
+        talk.handshake("MULTI", "-ERR MULTI calls can not be nested")
+        talk.handshake("GET a", "+QUEUED")
+        talk.handshake("EXEC", '*["A"]')
+
+
+def test_multi_that_is_answered_twice():
+    """A server that says OK to a second MULTI changes nothing in what was queued."""
+    with Talk() as talk:
+        talk.handshake("MULTI", "+OK")
+        talk.handshake("GET a", "+QUEUED")
+        talk.handshake("MULTI", "+OK")
+        talk.handshake("EXEC", '*["A"]')
+
+
+@pytest.mark.parametrize("end", ["UNWATCH", "EXEC", "DISCARD", "RESET"])
+def test_watching(end):
+    """WATCH counts until UNWATCH, EXEC, DISCARD or RESET."""
+    rule = "- {fault: reply, match: {commands: GET, connection: {state: watching}}, at: before_forward, value: w}"
+    with Talk(rule) as talk:
+        talk.handshake("WATCH k", "+OK")
+        talk.client("GET a")
+        talk.expect_client('"w"')
+        if end in ("EXEC", "DISCARD"):
+            talk.handshake("MULTI", "+OK")
+        talk.handshake(end, "*[]" if end == "EXEC" else "+OK")
+        talk.handshake("GET a", '"A"')
+
+
+def test_shutdown_and_quit():
+    """At most one reply, and then the end."""
+    for sent in ("QUIT", "SHUTDOWN NOSAVE"):
+        with Talk() as talk:
+            talk.client(sent, "PING")
+            talk.expect_upstream(sent, "PING")
+            if sent == "QUIT":
+                talk.upstream("+OK")
+                talk.expect_client("+OK")
+            talk.upstream_eof()
+            talk.expect_closed("close")
