@@ -5,6 +5,7 @@ it goes out, and what follows it.
 """
 
 from collections.abc import Sequence
+from random import Random
 from typing import assert_never, cast
 
 from chaosproxy.core import modes, remembering, swallow
@@ -108,7 +109,7 @@ def enter_barriers(line: Line, work: Work, now: float) -> None:
     """Take a place at each barrier."""
     for chosen, limit in work.holds:
         barrier = cast("Barrier", chosen.live.state)
-        random = line.random(chosen)
+        random = Random(chosen.turn.stream + "/barrier")  # noqa: S311 - reproducible on purpose
         ticket = Ticket(work.exchange, chosen.key, random, since=now, due=now + limit)
         work.tickets.append((chosen, barrier, ticket))
         line.wake(barrier.join(ticket))

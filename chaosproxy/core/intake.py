@@ -40,9 +40,17 @@ class Intake:
 
     def receive(self, data: bytes, now: float) -> None:
         """Bytes have come from the client."""
+        if self._idle:
+            self._place = 0
         self.waiting += len(data)
         self.framer.feed(data)
         self.pump(now)
+
+    @property
+    def _idle(self) -> bool:
+        """Whether the client waits for nothing and has begun nothing; pushes are nothing that it waits for."""
+        owed = any(slot.name.upper for slot in self.line.slots)
+        return not (owed or self.waiting or self._cutting or self.line.head)
 
     def pump(self, now: float) -> None:
         """Take what can be taken now."""
@@ -96,7 +104,7 @@ class Intake:
         self._cutting = False
         self.waiting -= len(frame.raw)
         line = self.line
-        self._place = self._place + 1 if line.expect or line.slots else 1
+        self._place += 1
         name = line.world.name(frame.args[0] or b"")
         name.tally.count += 1
         if name.plain:
@@ -109,9 +117,16 @@ class Intake:
         self._handshake = handshake
         command = Command.parse(line.world.table, frame.args, frame.raw)
         exchange = line.where(command, handshake=handshake)
-        exchange.place, exchange.last = self._place, self.framer.peek() is None
+        exchange.place, exchange.last = self._place, self._next() is None
         exchange.before, self._before = self._before, command.spec
         line.head = Work(exchange, name, frame.args, frame.raw, frame.whole, command)
+
+    def _next(self) -> bytes | None:
+        """The name of the command behind this one, as far as it is here; None if nothing of it is."""
+        frame = self.framer.peek()
+        if frame is not None:
+            return frame.args[0] or b""
+        return (self.framer.name or b"") if self.framer.started else None
 
     # -- the request at the head
 
@@ -183,9 +198,9 @@ class Intake:
         if transaction is None or work.name.upper in modes.NEVER_QUEUED:
             return
         mine = [e for e in transaction.entries if not getattr(e.element, "hidden", False)]
-        following = self.framer.peek()
+        following = self._next()
         work.exchange.place = 1 + len(mine)
-        work.exchange.last = following is None or (following.args[0] or b"").upper() == b"EXEC"
+        work.exchange.last = following is None or following.upper() == b"EXEC"
 
     def _gate(self, now: float) -> None:
         """Find out what there is before a MULTI in which a write may be swallowed."""
@@ -226,6 +241,8 @@ class Intake:
     def let_go(self, now: float) -> None:
         """Another profile is in force: what waits for the old one goes on."""
         work = self.line.head
+        # What came before was before the profile came into force.
+        self._before = None
         if work is None or (work.stage is Stage.ACT and work.waiting):
             return
         if work.stage is Stage.SETTLE:

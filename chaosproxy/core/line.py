@@ -6,7 +6,6 @@ Takes bytes and decisions from `intake` and `returns`; gives outboxes and effect
 from collections import deque
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-from random import Random
 from typing import Literal
 
 from chaosproxy.core.command import Command
@@ -103,10 +102,6 @@ class Line:
             return Delay(chosen.turn.delay)
         return decision
 
-    def random(self, chosen: Chosen) -> Random:
-        """A match's own stream, for what is drawn where a fault cannot."""
-        return Random(chosen.turn.stream + "/barrier")  # noqa: S311 - reproducible on purpose
-
     def wake(self, connections: Sequence[int]) -> None:
         """Other connections' held commands may go on."""
         if connections:
@@ -124,11 +119,10 @@ class Line:
 
     def states(self) -> tuple[str, ...]:
         """What the connection is in, in `circumstances.STATES`' words."""
-        modes = self.modes
         found = {
-            "transaction": modes.transaction is not None,
-            "watching": modes.watching,
-            "subscribed": modes.subscribed,
+            "transaction": self.modes.transaction is not None,
+            "watching": self.modes.watching,
+            "subscribed": self.modes.subscribed,
             "blocked": any(slot.name.blocking for slot in self.expect),
         }
         return tuple(state for state, holds in found.items() if holds)
