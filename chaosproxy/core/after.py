@@ -179,6 +179,10 @@ def rebuild_exec(line: Line, slot: Slot, transaction: Transaction, now: float) -
         # Whose elements these are only the server knows.
         abandon(line, transaction, "raw", "unknown", "ok")
         return []
+    for entry, share in zip(transaction.entries, shares, strict=True):
+        # What became of ours is known before the client's are looked at.
+        if isinstance(entry.element, Element) and entry.element.hidden and entry.element.change:
+            entry.element.change(b"".join(array[share.start : share.stop]))
     out: list[bytes] = []
     cuts: dict[int, float] = {}
     changed = False
@@ -189,11 +193,11 @@ def rebuild_exec(line: Line, slot: Slot, transaction: Transaction, now: float) -
         if element.inserted is not None:
             raw = element.inserted
         else:
+            if element.hidden:
+                continue
             sent = raw = b"".join(array[share.start : share.stop])
             if element.change is not None:
                 raw = element.change(raw)
-            if element.hidden:
-                continue
             if element.work is not None:
                 raw = _apply_element(line, element.work, raw, slot, now, cuts, sum(map(len, out)))
             changed = changed or raw is not sent or bool(cuts)

@@ -177,7 +177,7 @@ class Intake:
                 return False
             if gate and not work.gated and line.modes.transaction is None:
                 work.gated = True
-                line.scratch_proven, line.copies_allowed = False, True
+                line.means = swallow.Means()
                 if line.takes_ours:
                     self._gate(now)
                     return False
@@ -208,8 +208,7 @@ class Intake:
 
         def done(replies: list[bytes], then: float) -> None:
             del then
-            line.scratch_proven = swallow.proven(replies[:-2])
-            line.copies_allowed = swallow.copies_allowed(replies)
+            line.means = swallow.means(replies)
 
         gate = swallow.gate_before_multi(line.modes.db, line.world.scratch_db)
         line.send_hidden(gate, now, done)

@@ -18,6 +18,7 @@ from chaosproxy.core.match import Exchange
 from chaosproxy.core.modes import Args, Modes
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Slot, Work
+from chaosproxy.core.swallow import Means
 from chaosproxy.core.world import World
 
 FOREVER = float("inf")
@@ -47,8 +48,7 @@ class Line:
         self.slots: deque[Slot] = deque()
         self.head: Work | None = None
         self.turning = 0
-        self.scratch_proven = False
-        self.copies_allowed = True
+        self.means = Means()
         self.held = 0
         self.closed = False
         self.client_silent: Silence | None = None

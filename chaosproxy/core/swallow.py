@@ -107,11 +107,44 @@ def gate_before_multi(db: int, scratch: int) -> list[Args]:
     return [*gate(db, scratch), (b"COPY", _PROBE, _PROBE), (b"DEL", _PROBE)]
 
 
-def copies_allowed(replies: Sequence[bytes]) -> bool:
-    """Whether they can: no error names the command itself, as one does that forbids it or does not know it."""
-    return not any(
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What a transaction of the client's may have of ours in it.
+
+    `scratch`: the database is proven. `selects`: at least it is there. `copies`: COPY and DEL will be queued. `stand_ins`: at
+    least an ACL is not what forbids them, so that one of them is queued or refused in a command's place just as that would be.
+    """
+
+    scratch: bool = False
+    selects: bool = False
+    copies: bool = True
+    stand_ins: bool = True
+
+
+def means(replies: Sequence[bytes]) -> Means:
+    """Read the replies to `gate_before_multi`. An error names the command if it forbids it, or does not know it."""
+    named = any(
         raw[:1] == b"-" and re.search(rb"['`](copy|del)['`]", raw.lower()) for raw in replies[-2:]
     )
+    full = replies[-2].startswith(b"-OOM")
+    return Means(
+        scratch=proven(replies[:-2]),
+        selects=replies[0] == b"+OK\r\n",
+        copies=not (named or full),
+        stand_ins=not named,
+    )
+
+
+def stand_in(command: Command, token: str, given: Means) -> Args | None:
+    """A request that has no effect, and that the server refuses to queue where it would refuse this write; None: there is none.
+
+    It names a key in the command's hash slot; a command without keys has none on a cluster, where nothing is to be selected.
+    """
+    if not given.stand_ins or not (command.keys or given.selects):
+        return None
+    key = _temporary(command.keys[0], token) if command.keys else _PROBE
+    full = command.spec is not None and "denyoom" in command.spec.flags
+    return (b"COPY", key, key) if full else (b"DEL", key)
 
 
 def gate_alone(db: int, scratch: int) -> list[Args]:

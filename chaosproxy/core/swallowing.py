@@ -20,6 +20,7 @@ from chaosproxy.core.value import errors_in
 
 Replies = Sequence[bytes] | None
 
+NO_COPIES = "no copies can be made"
 SIDE_FAILED = "the side connection failed"
 #: Its reply counts for what it was given: keys it did not declare were not there.
 LEFT = ", where the script wrote keys that it did not declare"
@@ -53,13 +54,12 @@ class _Swallowing:
             local(line, self.work, b"", now)
             self._end("nothing", "no reply was asked for")
             return True
-        scratch = line.db != line.world.scratch_db and swallow.computable(command, scratch=True)
+        scratch = scratch_usable(line) and swallow.computable(command, scratch=True)
         on_keys = swallow.computable(command, scratch=False)
         transaction = line.modes.transaction
         if transaction is not None:
-            scratch = scratch and line.scratch_proven and not _selects(transaction)
-            if not line.copies_allowed or not (scratch or on_keys):
-                return self._make_up(now)
+            if not line.means.copies or not (scratch or on_keys):
+                return self._make_up(now, "" if line.means.copies else NO_COPIES)
             self._queue(self._plan(scratch=scratch), now)
             return True
         if line.asking or not (scratch or on_keys):
@@ -115,10 +115,15 @@ class _Swallowing:
         Unless it is not the client who may not do it, or not the client's key.
         """
         other = bool(plan.names) or self.line.modes.watching
-        if other and error.startswith((b"-NOPERM", b"-NOAUTH")):
+        if (other and error.startswith((b"-NOPERM", b"-NOAUTH"))) or self._only_queued(error):
             self._make_up(now, errors_in([error]))
         else:
             self._reply(plan.restore(error), plan.how, now)
+
+    def _only_queued(self, error: bytes) -> bool:
+        """Whether a server short of memory, which takes no command into a transaction, would carry this one out."""
+        spec = self.work.sent.spec
+        return error.startswith(b"-OOM") and spec is not None and "denyoom" not in spec.flags
 
     def _clean(self, plan: swallow.Plan, array: Sequence[bytes], now: float) -> str:
         """Remove what a script has left in the scratch database; give what the event says of it."""
@@ -133,8 +138,11 @@ class _Swallowing:
         command = self.work.sent
         if scratch:
             return swallow.in_scratch(command, self.line.db, self.line.world.scratch_db)
-        token = f"{self.line.connection}-{self.chosen.turn.match}"
-        return swallow.on_temporary_keys(command, token)
+        return swallow.on_temporary_keys(command, self._token)
+
+    @property
+    def _token(self) -> str:
+        return f"{self.line.connection}-{self.chosen.turn.match}"
 
     def _carry(
         self,
@@ -190,6 +198,10 @@ class _Swallowing:
         if not command.spec.takes(len(command.args)):
             return self._let_pass("refused")
         if transaction is not None:
+            instead = swallow.stand_in(command, self._token, line.means)
+            if instead is not None:
+                self._queue(swallow.Plan((), instead, None, (), (), how), now, raw)
+                return True
             entry = Entry(1, None, Element(inserted=raw), absent=True)
             transaction.entries.append(entry)
             raw = b"+QUEUED\r\n"
@@ -213,7 +225,7 @@ class _Swallowing:
                 answered(raw, how, then)
 
         def asked(replies: Sequence[bytes], then: float) -> None:
-            if replies[0][:1] == b"-":
+            if replies[0][:1] == b"-" and not self._only_queued(replies[0]):
                 answered(replies[0], "refused by the server", then)
             else:
                 answered(raw, how, then)
@@ -233,8 +245,8 @@ class _Swallowing:
 
     # -- inside the client's transaction
 
-    def _queue(self, plan: swallow.Plan, now: float) -> None:
-        """Inside the client's transaction the write runs on its copies; only its element reaches the client."""
+    def _queue(self, plan: swallow.Plan, now: float, instead: bytes | None = None) -> None:
+        """Inside the client's transaction the write runs on its copies; only its element is seen, or what is put `instead`."""
         line, work = self.line, self.work
         failed: list[bytes] = []
 
@@ -243,6 +255,8 @@ class _Swallowing:
             return raw
 
         def computed(raw: bytes) -> bytes:
+            if instead is not None:
+                return instead
             made = self._made(line.now) if failed else None
             if made is None:
                 return plan.restore(raw)
@@ -254,6 +268,7 @@ class _Swallowing:
             if keys:
                 # What the client sent behind EXEC may have selected another database by now.
                 line.ask_side([encode_command(b"DEL", *keys)], line.world.scratch_db, _nothing)
+                work.swallowed = (self.chosen, plan.how + LEFT, self._outcome("ok"))
             return raw
 
         for request in plan.before:
@@ -278,6 +293,14 @@ class _Swallowing:
 
 def _made_up(why: str) -> str:
     return "reply made from the reply table" + (f": {why}" if why else "")
+
+
+def scratch_usable(line: Line) -> bool:
+    """Whether the scratch database is one for this client; in its transaction: as far as is known, and it stays out of it."""
+    if line.db == line.world.scratch_db:
+        return False
+    transaction = line.modes.transaction
+    return transaction is None or (line.means.scratch and not _selects(transaction))
 
 
 def _selects(transaction: Transaction) -> bool:
