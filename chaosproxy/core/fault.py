@@ -4,6 +4,7 @@ Takes one dataclass a file; gives `FAULTS`, YAML name -> class. A fault says wha
 only for an exchange that `match` and `when` have already chosen.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
@@ -72,6 +73,8 @@ class Fault:
     subject: ClassVar[Literal["exchange", "push", "connection"]] = "exchange"
     #: it acts on writes only: a match that names none can never hold.
     writes_only: ClassVar[bool] = False
+    #: it can act on a frame nobody asked for as well, with `match: push`.
+    on_pushes: ClassVar[bool] = False
 
     @property
     def needs_scratch(self) -> bool:
@@ -80,6 +83,10 @@ class Fault:
 
     def check(self, at: Position) -> None:
         """Raise `Invalid` for settings that contradict each other or the position. Called once, at load."""
+
+    def names(self) -> Iterable[tuple[tuple[str | int, ...], str]]:
+        """The commands that its settings name, each with the place in them where it stands."""
+        return ()
 
     def watches(self) -> tuple[str, ...] | None:
         """Commands (as in `match: commands`) whose application the fault wants to hear of; None for most."""

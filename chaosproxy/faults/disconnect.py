@@ -17,6 +17,7 @@ class Disconnect(Fault):
     """
 
     positions = tuple(Position)
+    on_pushes = True
     outcome = "fail / unknown"
 
     how: How = setting(

@@ -18,6 +18,7 @@ class Latency(Fault):
     """
 
     positions = (Position.BEFORE_FORWARD, Position.AFTER_APPLY)
+    on_pushes = True
     outcome = "ok"
 
     delay: Distribution = setting(

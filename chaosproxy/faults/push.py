@@ -44,6 +44,7 @@ class Push(Fault):
     positions = (Position.AFTER_APPLY,)
     outcome = "ok"
     subject = "push"
+    on_pushes = True
 
     do: Literal["drop", "delay", "duplicate", "inject"] = setting(
         choice("do", "drop", "delay", "duplicate", "inject"),

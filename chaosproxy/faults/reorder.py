@@ -1,5 +1,6 @@
 """`reorder`: a command is held until others were applied."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from chaosproxy.core.barrier import Barrier, Order
@@ -66,6 +67,12 @@ class Reorder(Fault):
             raise Invalid("give exactly one of until and waiting")
         if self.until is not None and self.order != "as_given":
             raise Invalid("order goes with waiting", ("order",))
+
+    def names(self) -> Iterable[tuple[tuple[str | int, ...], str]]:
+        """Those whose application opens the barrier."""
+        if self.until is not None:
+            for number, word in enumerate(self.until.command):
+                yield ("until", "command", number), word
 
     def watches(self) -> tuple[str, ...] | None:
         """Whose application opens the barrier."""

@@ -1,5 +1,6 @@
 """`run`: other commands run on the server, right there."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from chaosproxy.core.decision import Decision, Position, Run
@@ -22,6 +23,11 @@ class RunCommands(Fault):
     commands: tuple[tuple[bytes, ...], ...] = setting(
         COMMAND_LIST, "A list of commands, each a list of words: [[SCRIPT, FLUSH]]."
     )
+
+    def names(self) -> Iterable[tuple[tuple[str | int, ...], str]]:
+        """Those that it runs."""
+        for number, words in enumerate(self.commands):
+            yield ("commands", number, 0), words[0].decode("utf-8", "backslashreplace").upper()
 
     def decide(self, context: Context) -> Decision:
         """Run them."""

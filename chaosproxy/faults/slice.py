@@ -70,6 +70,7 @@ class Slice(Fault):
 
     positions = (Position.AFTER_APPLY,)
     outcome = "ok"
+    on_pushes = True
 
     split: tuple[int, ...] | str | None = setting(
         SPLIT,

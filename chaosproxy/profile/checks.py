@@ -11,6 +11,8 @@ from chaosproxy.core.scalar import closest
 from chaosproxy.profile.problems import Place, Problems
 from chaosproxy.profile.rules import Written
 
+#: What only a command and its reply have.
+_OF_EXCHANGES = ("commands", "keys", "key_share", "slots", "arguments", "batch", "after", "reply")
 #: What stands for no category of the server's: see `match.commands`.
 HANDSHAKE = "@handshake"
 _HANDSHAKE_COMMANDS = ("HELLO", "AUTH", "CLIENT", "SELECT", "INFO", "COMMAND")
@@ -22,6 +24,7 @@ def check_rules(entries: Sequence[Written], table: CommandTable | None, problems
     Without a table the names of commands are not checked.
     """
     for written in entries:
+        _check_subject(written, problems)
         _check_reply(written, problems)
         _check_when(written, problems)
         if table is not None:
@@ -37,6 +40,46 @@ def _check_reply(written: Written, problems: Problems) -> None:
     if written.match.reply is not None and written.at is Position.BEFORE_FORWARD:
         place = _place(written, "match", "reply", at_key=True)
         problems.add(place, "reply: can never hold, at before_forward there is no reply yet")
+
+
+def _check_subject(written: Written, problems: Problems) -> None:
+    """Whether a rule about frames nobody asked for, or about new connections, speaks of what those have."""
+    fault, match = written.fault, written.match
+    if fault is None:
+        return
+
+    def never(fields: Sequence[str], why: str) -> None:
+        for field in fields:
+            if getattr(match, field) is not None:
+                place = _place(written, "match", field, at_key=True)
+                problems.add(place, f"{field}: can never hold, {why}")
+
+    if fault.subject == "connection":
+        never(("push", *_OF_EXCHANGES), f"fault {fault.type} acts on new connections")
+        _check_newcomer(written, problems)
+    elif match.push is not None and not fault.on_pushes:
+        never(("push",), f"fault {fault.type} acts on commands and their replies")
+    elif match.push is not None or fault.subject == "push":
+        never(_OF_EXCHANGES, "a frame that nobody asked for has none")
+        if written.at is Position.BEFORE_FORWARD:
+            message = "at: can never hold, a frame that nobody asked for is not forwarded"
+            problems.add(_place(written, "at"), message)
+
+
+def _check_newcomer(written: Written, problems: Problems) -> None:
+    """Whether what is said of a new connection is known before it has sent anything."""
+    match = written.match
+
+    def never(*path: str) -> None:
+        message = f"{'.'.join(path)}: can never hold, a new connection has sent nothing yet"
+        problems.add(_place(written, "match", *path, at_key=True), message)
+
+    if match.db is not None:
+        never("db")
+    if match.clients is not None and match.clients.name is not None:
+        never("clients")
+    if match.connection is not None and match.connection.state is not None:
+        never("connection", "state")
 
 
 def _check_when(written: Written, problems: Problems) -> None:
@@ -58,11 +101,14 @@ def _check_when(written: Written, problems: Problems) -> None:
 
 def _check_commands(written: Written, table: CommandTable, problems: Problems) -> None:
     match, fault = written.match, written.fault
+    if written.rule is not None:
+        for path, word in written.rule.fault.names():
+            _known(word, path, _place(written, *path), table, problems)
     if match.after is not None:
-        _known(written, match.after.command, ("after", "command"), table, problems)
+        _all_known(written, match.after.command, ("after", "command"), table, problems)
     if match.commands is None:
         return
-    specs = _known(written, match.commands, ("commands",), table, problems)
+    specs = _all_known(written, match.commands, ("commands",), table, problems)
     if specs is None:
         return
     place = _place(written, "match", "commands")
@@ -78,7 +124,7 @@ def _check_commands(written: Written, table: CommandTable, problems: Problems) -
         problems.add(place, message)
 
 
-def _known(
+def _all_known(
     written: Written,
     words: Sequence[str],
     path: tuple[str, ...],
@@ -89,14 +135,22 @@ def _known(
     specs: list[CommandSpec] = []
     certain = True
     for number, word in enumerate(words):
-        meant = _specs_of(word, table)
+        meant = _known(word, path, _place(written, "match", *path, number), table, problems)
         specs += meant
         certain = certain and bool(meant)
-        if not meant and not _is_foreign(word, table):
-            message, near = _unknown_command(word, table)
-            place = _place(written, "match", *path, number)
-            problems.add(place, f"{'.'.join(path)}: {message}", near)
     return specs if certain else None
+
+
+def _known(
+    word: str, path: Sequence[str | int], place: Place, table: CommandTable, problems: Problems
+) -> list[CommandSpec]:
+    """Every command that a word means; none: a problem, unless it is a module's."""
+    meant = _specs_of(word, table)
+    if not meant and not _is_foreign(word, table):
+        message, near = _unknown_command(word, table)
+        field = ".".join(step for step in path if isinstance(step, str))
+        problems.add(place, f"{field}: {message}", near)
+    return meant
 
 
 def _specs_of(word: str, table: CommandTable) -> list[CommandSpec]:

@@ -429,3 +429,17 @@ def test_a_final_decision_before_it_ends_the_chain():
 def test_settings_that_contradict_each_other(problems, settings, message):
     """What opens it is said once, and nothing is said that has no meaning."""
     assert problems(f"- {{fault: reorder, {settings}}}") == [message]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ("until: {command: [SET, STE]}",
+         "until.command: unknown command STE"),
+        ("until: {command: '@wirte'}",
+         "until.command: no ACL category or command flag is called @wirte"),
+    ],
+)  # fmt: skip
+def test_commands_that_there_are_not(problems, settings, message):
+    """What would never open it is told."""
+    assert problems(f"- {{fault: reorder, {settings}}}") == [message]

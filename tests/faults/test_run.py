@@ -201,3 +201,12 @@ def test_in_a_transaction_after_apply():
         talk.side(":1")
         talk.expect_client("*[+OK]")
         talk.expect_fired("run", applied="yes", command="SET")
+
+
+def test_commands_that_there_are_not(problems):
+    """A command that no server knows is told where it is written; a module's may be there."""
+    assert problems("- {fault: run, at: before_forward, commands: [[PING], [STE, k, v]]}") == [
+        "commands: unknown command STE"
+    ]
+    with Talk("- {fault: run, at: before_forward, commands: [[acme.frob, '{key}']]}"):
+        pass

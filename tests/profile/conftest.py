@@ -35,6 +35,7 @@ class Latency(Fault):
 
     type = "latency"
     positions = (Position.BEFORE_FORWARD, Position.AFTER_APPLY)
+    on_pushes = True
     outcome = "ok"
     delay: Distribution = setting(DISTRIBUTION, "How long.")
 

@@ -1,8 +1,46 @@
 """Rules that are well written and wrong: they can never hold, or never fire."""
 
+from dataclasses import dataclass
+
 import pytest
 
 from chaosproxy.core.command_table import CommandTable
+from chaosproxy.core.decision import Position
+from chaosproxy.core.fault import FAULTS, Fault
+from chaosproxy.core.setting import setting
+from chaosproxy.core.units import choice
+
+
+@dataclass(frozen=True)
+class Push(Fault):
+    """Lose a frame nobody asked for."""
+
+    type = "push"
+    positions = (Position.AFTER_APPLY,)
+    outcome = "ok"
+    subject = "push"
+    on_pushes = True
+
+
+@dataclass(frozen=True)
+class Admit(Fault):
+    """Turn a new connection away."""
+
+    type = "admit"
+    positions = (Position.BEFORE_FORWARD,)
+    outcome = "fail"
+    subject = "connection"
+    command: str | None = setting(choice("command", "GET", "GTE"), "Any.", default=None)
+
+    def names(self):
+        if self.command:
+            yield ("command",), self.command
+
+
+@pytest.fixture(autouse=True)
+def more_faults(own_faults, monkeypatch):
+    for cls in (Push, Admit):
+        monkeypatch.setitem(FAULTS, cls.type, cls)
 
 
 def drop(fields):
@@ -170,4 +208,90 @@ def test_checked_all_the_same(told):
         "a.yaml:5:34: db: expected a database number from 0, got 'x'",
         "a.yaml:6:17: until: can never hold, it ends as it begins",
         "a.yaml:6:26: nth: expected a match number (a whole number from 1), got 0",
+    ]
+
+
+EXCHANGES = (
+    "commands: GET",
+    "keys: a",
+    "key_share: 5%",
+    "slots: 7",
+    "arguments: {has: x}",
+    "batch: {index: 2}",
+    "after: {command: GET}",
+    "reply: {type: array}",
+)
+
+
+@pytest.mark.parametrize("field", EXCHANGES)
+def test_only_exchanges_have_these(told, field):
+    """A frame nobody asked for, and a new connection, have no command, keys or reply."""
+    name = field.partition(":")[0]
+    frame = f"{name}: can never hold, a frame that nobody asked for has none"
+    assert told(f"faults:\n- fault: push\n  match: {{{field}}}") == [f"a.yaml:3:11: {frame}"]
+    latency = "- fault: latency\n  delay: 1s\n  at: after_apply"
+    assert told(f"faults:\n{latency}\n  match: {{push: {{kind: message}}, {field}}}") == [
+        f"a.yaml:5:34: {frame}"
+    ]
+    problems = told(f"faults:\n- fault: admit\n  match: {{{field}}}")
+    assert f"a.yaml:3:11: {name}: can never hold, fault admit acts on new connections" in problems
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "fault: push",
+        "fault: push, match: {push: {channel: c}, db: 1, clients: x, connection: {state: subscribed}}",
+        "fault: latency, delay: 1s, at: after_apply, match: {push: {kind: message}}",
+        "fault: admit, match: {clients: {address: 10.*}, connection: {nth: 2, opened_after: admit}}",
+    ],
+)
+def test_what_frames_and_connections_have(load, fields):
+    """What is known of a frame or a new connection can be said of it."""
+    assert len(load(f"faults:\n- {{{fields}}}").rules) == 1
+
+
+def test_faults_that_act_on_commands_only(told):
+    """A fault that does not act on frames is told so at `push`."""
+    assert told(drop("match: {push: {kind: message}}")) == [
+        "a.yaml:5:11: push: can never hold, fault drop_write acts on commands and their replies"
+    ]
+
+
+def test_a_frame_is_not_forwarded(told):
+    """A fault on a frame acts on its way to the client, where else."""
+    rule = "- fault: latency\n  delay: 1s\n  match: {push: {kind: message}}\n  at: before_forward"
+    assert told(f"faults:\n{rule}") == [
+        "a.yaml:5:7: at: can never hold, a frame that nobody asked for is not forwarded"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "path", "column"),
+    [
+        ("db: 1", "db", 11),
+        ("clients: x", "clients", 11),
+        ("clients: {name: x, address: y}", "clients", 11),
+        ("connection: {nth: 1, state: blocked}", "connection.state", 32),
+    ],
+)
+def test_a_new_connection_has_sent_nothing(told, field, path, column):
+    """Its database, its name and its state are nothing yet."""
+    assert told(f"faults:\n- fault: admit\n  match: {{{field}}}") == [
+        f"a.yaml:3:{column}: {path}: can never hold, a new connection has sent nothing yet"
+    ]
+
+
+def test_no_frames_among_connections(told):
+    """A new connection is no frame either."""
+    assert told("faults:\n- fault: admit\n  match: {push: {kind: message}}") == [
+        "a.yaml:3:11: push: can never hold, fault admit acts on new connections"
+    ]
+
+
+def test_commands_in_settings(load, told):
+    """Commands that a fault's own settings name have to be there as well."""
+    assert load("faults:\n- {fault: admit, command: GET}").rules
+    assert told("faults:\n- {fault: admit, command: GTE}") == [
+        "a.yaml:2:27: command: unknown command GTE; did you mean 'GET'?"
     ]
