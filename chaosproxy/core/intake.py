@@ -173,7 +173,7 @@ class Intake:
             return True
         gate = name.upper == b"MULTI" and line.world.swallows and work.whole
         if name.interest or gate:
-            if not line.settled or (remembering.reads(work) and remembering.unanswered(line)):
+            if not line.settled or remembering.must_wait(line, work):
                 return False
             if gate and not work.gated and line.modes.transaction is None:
                 work.gated = True

@@ -5,7 +5,7 @@ is possible, and keeps what they said once the write was applied.
 """
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, cast
 
 from chaosproxy.core import key_spec
 from chaosproxy.core.command import Command
@@ -44,9 +44,8 @@ def _places(line: Line, work: Work) -> list[Taken]:
         return []
     keys = written_keys(work.sent)
     return [
-        Taken(live.state, line.db, key)
+        Taken(cast("Memory", live.state), line.db, key)
         for live in line.engine.rememberers
-        if isinstance(live.state, Memory)
         for key in keys
         if live.match.remembers(key, line.db)
     ]
@@ -85,23 +84,26 @@ def _read(replies: Sequence[bytes], now: float) -> Image | None:
 
 def keep(line: Line, work: Work, raw: bytes, now: float) -> None:
     """The write was applied, as far as is known (`raw`: its reply, or the header of that): what was before it is the past now."""
-    nothing = work.name.blocking and raw[:3] in (b"*-1", b"$-1", b"_\r\n")
+    nothing = work.name.blocking and raw.startswith((b"*-1", b"$-1", b"_"))
     for taken in work.taken:
         if taken.image is not None and not nothing:
             taken.memory.keep(taken.db, taken.key, now, taken.image)
     work.taken.clear()
     if work.sent.name in _SWEEPS:
+        db = work.exchange.db if work.sent.name == "FLUSHDB" else None
         for live in line.engine.rememberers:
-            if isinstance(live.state, Memory):
-                live.state.forget(work.exchange.db if work.sent.name == "FLUSHDB" else None)
+            cast("Memory", live.state).forget(db)
 
 
-def reads(work: Work) -> bool:
-    """Whether the past may be asked for."""
+def must_wait(line: Line, work: Work) -> bool:
+    """Whether this reads a key that a write under way on this line will have changed: its past is known when that is answered."""
     spec = work.sent.spec
-    return spec is not None and "readonly" in spec.flags
-
-
-def unanswered(line: Line) -> bool:
-    """Whether a write is under way on this line whose keys will have a past once it is answered."""
-    return any(slot.work is not None and slot.work.taken for slot in line.expect)
+    if not line.engine.rememberers or spec is None or "readonly" not in spec.flags:
+        return False
+    keys = set(work.sent.keys)
+    return any(
+        taken.key in keys
+        for slot in line.expect
+        if slot.work is not None
+        for taken in slot.work.taken
+    )
