@@ -1,0 +1,22 @@
+"""Reads four keys, with a time limit for each try. Takes ports, and how: host (tries again) or url (does not).
+
+Says which could not be read.
+"""
+
+import json
+import sys
+
+import redis
+
+port, _, how = sys.argv[1:]
+if how == "host":
+    client = redis.Redis(host="127.0.0.1", port=int(port), socket_timeout=0.1)
+else:
+    client = redis.Redis.from_url(f"redis://127.0.0.1:{port}", socket_timeout=0.1)
+failed = []
+for key in "abcd":
+    try:
+        client.get(key)
+    except redis.TimeoutError:
+        failed.append(key)
+print(json.dumps(failed))
