@@ -23,7 +23,9 @@ class Entrance:
 
     __slots__ = ("_admitted", "_early", "_let_in", "_record")
 
-    def __init__(self, admitted: Sequence[Meeting], record: Callable[[Fired | Skipped], None]) -> None:
+    def __init__(
+        self, admitted: Sequence[Meeting], record: Callable[[Fired | Skipped], None]
+    ) -> None:
         self._admitted = admitted
         self._record = record
         self._let_in = asyncio.Event()

@@ -57,6 +57,9 @@ class LoopThread:
         for task in tasks:
             task.cancel()
         self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        # What they held is closed in the rounds that follow: a client that was just being accepted.
+        for _ in range(3):
+            self.loop.run_until_complete(asyncio.sleep(0))
 
 
 def new_loop() -> asyncio.AbstractEventLoop:

@@ -81,6 +81,7 @@ class Proxy:
         self._side = Side(self._dialler, plan.upstream.username, plan.upstream.password)
         self._held: set[Link] = set()
         self._watching = False
+        self._stopping = False
         self._surveying: asyncio.Task[Survey] | None = None
         self._survey_is_due = True
         self._logged_down = self._diverged = False
@@ -115,6 +116,7 @@ class Proxy:
 
     async def stop(self, grace: float) -> None:
         """Accept no more, let replies on their way arrive, for so many seconds at most, and end all connections."""
+        self._stopping = True
         self._door.stop()
         self._listener.close()
         for link in list(self.links.values()):
@@ -178,6 +180,10 @@ class Proxy:
 
     def accept(self, client: asyncio.Transport) -> Link | None:
         """A client has come: give its link, or None if there are too many."""
+        if self._stopping:
+            # It was accepted before the listener was closed, and is told just now.
+            client.abort()
+            return None
         if len(self.links) >= self._plan.max_connections:
             self.counts.connections["max_clients"] += 1
             client.write(TOO_MANY)
