@@ -39,6 +39,7 @@ from chaosproxy.core.effect import (
 )
 from chaosproxy.core.engine import Engine
 from chaosproxy.core.fault import ServerInfo
+from chaosproxy.core.replay import Recording
 from chaosproxy.core.rule import Profile
 from chaosproxy.core.world import World
 from chaosproxy.profile import Source, load
@@ -110,12 +111,13 @@ class Talk:
         address: str = "10.0.0.9",
         server: ServerInfo | None = None,
         max_buffer: int = 16 << 20,
+        recording: Recording | None = None,
         _world: World | None = None,
         _clock: "_Clock | None" = None,
     ) -> None:
         self.clock = _clock or _Clock(at)
         if _world is None:
-            engine = Engine(profile(faults), TABLE, seed, 1, at)
+            engine = Engine(profile(faults), TABLE, seed, 1, at, recording=recording)
             _world = World(engine, TABLE, server or ServerInfo(), max_buffer, epoch=1e9)
         self.world = _world
         self.clock.talks.append(self)

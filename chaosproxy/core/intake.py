@@ -80,7 +80,7 @@ class Intake:
         line, work = self.line, self.line.head
         if work is not None:
             raws = list(work.pieces) or [work.raw]
-            self.drop("raw", "unknown")
+            self._drop(work, "raw", "unknown")
             line.out_upstream += raws
         if self.framer.partial or self.waiting:
             line.out_upstream.append(self.framer.rest())
@@ -291,13 +291,12 @@ class Intake:
         """One end of the line is gone: the request at the head ends here, and no more are taken."""
         self.ended = True
         if self.line.head is not None:
-            self.drop(reason, "no")
+            self._drop(self.line.head, reason, "no")
 
-    def drop(self, reason: str, applied: Applied) -> None:
+    def _drop(self, work: Work, reason: str, applied: Applied) -> None:
         """Let the request at the head go, and with it what was decided for it."""
         line = self.line
-        work, line.head = line.head, None
-        if work is not None:
-            line.tell(work, applied, "nothing")
-            self._drop_before(work, reason)
-            line.forget(work, reason)
+        line.head = None
+        line.tell(work, applied, "nothing")
+        self._drop_before(work, reason)
+        line.forget(work, reason)

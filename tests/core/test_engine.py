@@ -196,3 +196,37 @@ def test_a_key_is_one_of_its_database(db):
         else:
             talk.client("GET k")
             talk.expect_client(":1")
+
+
+def test_opened_before_and_after_a_firing():
+    """Old connections are stale from a fault's first firing on; new ones are not."""
+    rules = """
+- {fault: reply, name: switch-over, match: {commands: SET}, at: before_forward, value: 1}
+- fault: reply
+  name: stale
+  match: {commands: GET, connection: {opened_before: switch-over}}
+  at: before_forward
+  error: READONLY
+"""
+    with Talk(rules) as old:
+        old.handshake("GET a", '"A"')
+        old.wait(1)
+        old.client("SET a 1")
+        old.expect_client(":1")
+        old.wait(1)
+        with old.another() as new:
+            new.handshake("GET a", '"A"')
+        old.client("GET a")
+        old.expect_client("-READONLY You can't write against a read only replica.")
+
+
+def test_a_rule_by_reply_looks_at_the_rest_first():
+    """A rule that looks at the reply is no candidate where the rest of its match does not hold."""
+    rule = "- {fault: reply, match: {commands: GET, keys: a, reply: {type: bulk}}, at: after_apply, value: 1}"
+    with Talk(rule) as talk:
+        talk.handshake("GET b", '"B"')
+        talk.client("GET a")
+        talk.expect_upstream("GET a")
+        talk.upstream('"A"')
+        talk.expect_client(":1")
+        assert talk.matched("reply") == 1

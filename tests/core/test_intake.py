@@ -102,6 +102,13 @@ def test_a_large_multi():
         talk.expect_client("-ERR wrong number of arguments for 'multi' command")
 
 
+def test_a_multi_without_replies():
+    """Where ours gets no reply of its own the scratch database is not proven before a MULTI."""
+    with Talk("- {fault: drop_write, match: {commands: SET}, tell: ok}") as talk:
+        talk.client("CLIENT REPLY OFF", "MULTI", "GET a", "EXEC")
+        talk.expect_upstream("CLIENT REPLY OFF", "MULTI", "GET a", "EXEC")
+
+
 def test_the_handshake_is_left_alone():
     """What a client sends to introduce itself interests no rule that does not ask for it; after the first other command it does."""
     rule = "- {fault: reply, at: before_forward, error: OOM}"

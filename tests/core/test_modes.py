@@ -67,6 +67,7 @@ def described(talk: Talk, *fields: str) -> tuple[object, ...]:
         ("HELLO 3 AUTH u p SETNAME new", '%["proto" :3]', 3, "new"),
         ("HELLO 3 SETNAME old SETNAME new AUTH u p", '%["proto" :3]', 3, "new"),
         ("HELLO 3 AUTH setname secret", '%["proto" :3]', 3, "web"),
+        ("HELLO 3 WHATEVER", '%["proto" :3]', 3, "web"),
         ("HELLO 2", '*["proto" :2]', 2, "web"),
         ("HELLO", '*["proto" :2]', 2, "web"),
         ("HELLO 4", "-NOPROTO unsupported protocol version", 2, "web"),
