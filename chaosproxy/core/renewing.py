@@ -101,9 +101,10 @@ class _Withholding:
     def queue(self, now: float) -> bool:
         """Inside the client's transaction; only the reply computed on copies reaches the client."""
         line, work = self.line, self.work
-        if not line.means.copies:
+        scratch = scratch_usable(line)
+        if not line.means.allow(scratch=scratch):
             return let_pass(line, work, self.chosen, "not_computable")
-        plan = self.plan(scratch_usable(line))
+        plan = self.plan(scratch)
 
         def heard(raw: bytes) -> bytes:
             self.real = raw

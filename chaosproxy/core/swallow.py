@@ -111,27 +111,37 @@ def gate_before_multi(db: int, scratch: int) -> list[Args]:
 class Means:
     """What a transaction of the client's may have of ours in it.
 
-    `scratch`: the database is proven. `selects`: at least it is there. `copies`: COPY and DEL will be queued. `stand_ins`: at
-    least an ACL is not what forbids them, so that one of them is queued or refused in a command's place just as that would be.
+    `scratch`: the database is proven. `selects`: at least it is there. `copies`: COPY and DEL will be queued. `forbidden`: which
+    of the two an ACL forbids, or the server does not know; if neither, they are queued or refused just as other writes.
+    `restricted`: only some keys may be named, so temporary ones may be refused.
     """
 
     scratch: bool = False
     selects: bool = False
     copies: bool = True
-    stand_ins: bool = True
+    forbidden: frozenset[str] = frozenset()
+    restricted: bool = False
+
+    def allow(self, *, scratch: bool) -> bool:
+        """Whether copies will be queued, in the scratch database or on temporary keys."""
+        return self.copies and (scratch or not self.restricted)
 
 
 def means(replies: Sequence[bytes]) -> Means:
-    """Read the replies to `gate_before_multi`. An error names the command if it forbids it, or does not know it."""
-    named = any(
-        raw[:1] == b"-" and re.search(rb"['`](copy|del)['`]", raw.lower()) for raw in replies[-2:]
-    )
-    full = replies[-2].startswith(b"-OOM")
+    """Read the replies to `gate_before_multi`. An error names the command if it is forbidden, or not known."""
+    copied, deleted = replies[-2:]
+    named = {
+        name
+        for name, raw in (("COPY", copied), ("DEL", deleted))
+        if raw[:1] == b"-" and re.search(rb"['`]%b['`]" % name.encode(), raw, re.IGNORECASE)
+    }
+    full = copied.startswith(b"-OOM")
     return Means(
         scratch=proven(replies[:-2]),
         selects=replies[0] == b"+OK\r\n",
         copies=not (named or full),
-        stand_ins=not named,
+        forbidden=frozenset(named),
+        restricted=not named and deleted.startswith(b"-NOPERM"),
     )
 
 
@@ -140,7 +150,7 @@ def stand_in(command: Command, token: str, given: Means) -> Args | None:
 
     It names a key in the command's hash slot; a command without keys has none on a cluster, where nothing is to be selected.
     """
-    if not given.stand_ins or not (command.keys or given.selects):
+    if given.forbidden or given.restricted or not (command.keys or given.selects):
         return None
     key = _temporary(command.keys[0], token) if command.keys else _PROBE
     full = command.spec is not None and "denyoom" in command.spec.flags

@@ -58,8 +58,10 @@ class _Swallowing:
         on_keys = swallow.computable(command, scratch=False)
         transaction = line.modes.transaction
         if transaction is not None:
-            if not line.means.copies or not (scratch or on_keys):
-                return self._make_up(now, "" if line.means.copies else NO_COPIES)
+            if not (scratch or on_keys):
+                return self._make_up(now)
+            if not line.means.allow(scratch=scratch):
+                return self._make_up(now, NO_COPIES)
             self._queue(self._plan(scratch=scratch), now)
             return True
         if line.asking or not (scratch or on_keys):
@@ -195,7 +197,8 @@ class _Swallowing:
         if not (transaction or line.modes.watching or line.asking):
             self._ask_refusal(raw, how, now)
             return False
-        if not command.spec.takes(len(command.args)):
+        forbidden = transaction is not None and command.name in line.means.forbidden
+        if forbidden or not command.spec.takes(len(command.args)):
             return self._let_pass("refused")
         if transaction is not None:
             instead = swallow.stand_in(command, self._token, line.means)
@@ -221,8 +224,10 @@ class _Swallowing:
                 line.send_hidden([work.args, REFUSED, (b"EXEC",)], then, asked, [work.raw])
             elif replies[0].startswith(b"-NOAUTH"):
                 asked(replies, then)
-            else:
-                answered(raw, how, then)
+            elif work.sent.spec is None or work.sent.spec.takes(len(work.args)):
+                answered(raw, _made_up(errors_in(replies)), then)
+            elif line.head is work:
+                self._let_pass("refused")
 
         def asked(replies: Sequence[bytes], then: float) -> None:
             if replies[0][:1] == b"-" and not self._only_queued(replies[0]):

@@ -36,6 +36,8 @@ ON_KEYS = "reply computed on temporary keys"
 MADE_UP = "reply made from the reply table"
 TEMPORARY = b":chaosproxy:"
 REFUSED = "refused by the server"
+#: Errors that are known only where a copy could be made, or the command be tried.
+UNKNOWABLE = (b"-NOGROUP", b"-WRONGTYPE", b"-NOPERM")
 #: So many of a test's failures are shown.
 MOST = 30
 #: How long an event may take to be written once the client has its reply, in seconds.
@@ -333,16 +335,13 @@ class Stand:
     def excused(
         self, call: Call, real: bytes, told: bytes, events: list[dict[str, Any]], resp: int
     ) -> None:
-        """As `compare`; a reply that the event says was made up need only be of the command's type.
-
-        That its key holds something else, and so on, is not known where no copy could be made.
-        """
+        """As `compare`; a reply that the event says was made up, and why, need only be of the command's type."""
         details = [event["detail"] for event in events]
         command = self.parse(call)
         node = choose(command.spec.reply, command) if command.spec else None
         made_up = node is not None and any(detail.startswith(MADE_UP) for detail in details)
         unknown = any(detail.startswith(f"{MADE_UP}: ") for detail in details)
-        excused = real[:1] != b"-" or (unknown and real.startswith((b"-NOGROUP", b"-WRONGTYPE")))
+        excused = real[:1] != b"-" or (unknown and real.startswith(UNKNOWABLE))
         if not (made_up and excused and fits(node, told, resp)):
             self.compare(call, real, told, resp)
 

@@ -4,26 +4,12 @@ Takes servers whose scratch database is taken, whose users may do little, that r
 replies, send all at once or are many; gives proof that no copy stays behind and no transaction is spoiled.
 """
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from tests.calls import Call
-from tests.live.more_calls import BIG_SETUP, LARGE, SCRIPTS
-from tests.live.stand import (
-    DROP,
-    DROP_BUT_KEPT,
-    IN_SCRATCH,
-    MADE_UP,
-    ON_KEYS,
-    REFUSED,
-    TEMPORARY,
-    Real,
-    Stand,
-)
-from tests.wire import Wire, encode
+from tests.live.more_calls import SCRIPTS
+from tests.live.stand import DROP, DROP_BUT_KEPT, IN_SCRATCH, ON_KEYS, Stand
+from tests.wire import encode
 
 on = pytest.mark.parametrize("stand", [("redis70", False), ("valkey9", False)], indirect=True)
 on_all = pytest.mark.parametrize(

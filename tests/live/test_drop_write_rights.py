@@ -1,0 +1,108 @@
+"""Users who may do little: what a dropped write is computed with is forbidden them, and still nothing happens.
+
+Takes ACLs that forbid one thing after the other; gives proof that each write is dropped or refused as the server would, that
+no copy stays behind, and that the client's connection and transactions are as they would be.
+"""
+
+import pytest
+
+from tests.calls import Call
+from tests.live.stand import DROP, MADE_UP, UNKNOWABLE, Stand
+from tests.live.test_drop_write_circumstances import SOME
+from tests.wire import encode
+
+SERVERS = [
+    ("redis70", False),
+    ("valkey9", False),
+    ("valkey9", True),
+    pytest.param(("redis62", False), marks=pytest.mark.matrix),
+    pytest.param(("redis62", True), marks=pytest.mark.matrix),
+    pytest.param(("redis70", True), marks=pytest.mark.matrix),
+    pytest.param(("redis82", False), marks=pytest.mark.matrix),
+    pytest.param(("redis82", True), marks=pytest.mark.matrix),
+]
+on_all = pytest.mark.parametrize("stand", SERVERS, indirect=True)
+
+ALL = "~* +@all"
+RIGHTS = {
+    "all": ALL,
+    "no MULTI": f"{ALL} -multi",
+    "no EXEC": f"{ALL} -exec",
+    "no DISCARD": f"{ALL} -discard",
+    "no SELECT": f"{ALL} -select",
+    "no DBSIZE": f"{ALL} -dbsize",
+    "no COPY": f"{ALL} -copy",
+    "no DEL": f"{ALL} -del",
+    "no SCAN": f"{ALL} -scan",
+    "no transactions": f"{ALL} -@transaction",
+    "no connection commands": f"{ALL} -@connection +auth +hello",
+    "nothing but the writes": "~* +incr +set +lpush +lpop +get",
+    "the writes in transactions": "~* +incr +set +lpush +lpop +get +multi +exec",
+    "the writes, and to select": "~* +incr +set +lpush +lpop +get +select +dbsize",
+    "no writes": f"{ALL} -@write",
+    "a few keys": "~n ~str ~{t}n ~{t}str ~*watched_ +@all",
+    "keys that begin so": "~n* ~str* ~{t}n* ~{t}str* ~*watched_ +@all",
+    "no keys": "+@all",
+}
+
+
+def become(stand: Stand, rights: str) -> None:
+    stand.tell(("ACL", "SETUSER", "little", "reset", "on", ">pw", *rights.split()))
+
+
+@on_all
+@pytest.mark.parametrize("rights", RIGHTS)
+def test_users_with_few_rights(stand: Stand, rights: str):
+    """Whatever is forbidden, a write that the user may do is dropped and one that it may not do is refused."""
+    stand.use(DROP)
+    become(stand, RIGHTS[rights])
+    auth = ("AUTH", "little", "pw")
+    calls = stand.tagged(call for call in SOME if call[0] not in {"EVAL", "SORT"})
+    with stand.server.connect() as direct, stand.proxy.connect() as client:
+        assert direct.raw(*auth) == client.raw(*auth) == b"+OK\r\n"
+        for call in calls:
+            stand.fill()
+            plain = direct.raw(*call)
+            stand.fill()
+            in_multi = direct_transaction(stand, direct, call)
+            stand._before = None
+            with stand.told(call) as events:
+                told = client.raw(*call)
+            stand.excused(call, plain, told, events, 2)
+            after(stand, client, call)
+            with stand.told(call) as events:
+                told_in_multi = direct_transaction(stand, client, call)
+            compare_transactions(stand, call, in_multi, told_in_multi, events)
+            after(stand, client, call)
+    stand.verdict()
+
+
+def direct_transaction(stand: Stand, client, call: Call) -> list[bytes]:
+    client.send_bytes(b"".join(encode(*each) for each in (("MULTI",), call, ("EXEC",))))
+    return client.read(3)
+
+
+def compare_transactions(stand: Stand, call: Call, real, told, events) -> None:
+    """MULTI's, the command's and EXEC's replies."""
+    if real[0] != told[0]:
+        stand.fail(call, "MULTI", real[0], "told", told[0])
+    if real[0][:1] == b"-":
+        stand.excused(call, real[1], told[1], events, 2)
+    elif real[1].startswith(UNKNOWABLE) and told[1] == b"+QUEUED\r\n":
+        if not all(event["detail"].startswith(MADE_UP) for event in events):
+            stand.fail(call, "queued", real[1], "told", told[1], events)
+        return
+    elif real[1] != told[1]:
+        stand.fail(call, "queued", real[1], "told", told[1])
+    if real[2][:1] == b"*" and told[2][:1] == b"*":
+        stand.excused(call, real[2][4:], told[2][4:], events, 2)
+    elif real[2] != told[2]:
+        stand.fail(call, "EXEC", real[2], "told", told[2])
+
+
+def after(stand: Stand, client, call: Call) -> None:
+    """The connection is in no transaction, and in its own database."""
+    place = stand.server.ask("CLIENT", "LIST").decode()
+    (_, line) = [each for each in place.splitlines() if "user=little" in each]
+    if " db=0 " not in line or " flags=N " not in line:
+        stand.fail(call, "left the connection so", line[:130])
