@@ -7,8 +7,13 @@ import os
 from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests import servers
+
+# How long one example takes says how busy the machine is, not whether it holds.
+settings.register_profile("chaosproxy", deadline=None)
+settings.load_profile("chaosproxy")
 
 # --- servers: `server` (see the marker), `any_server`, and one fixture for each kind -------------
 
