@@ -40,8 +40,9 @@ def test_each(name):
 def test_names():
     """Those that ship, sorted."""
     assert set(names()) >= {
-        "cache-miss", "calm", "cold-scripts", "flaky-network", "half-open", "immortal-keys",
-        "jitter", "lost-ack", "lost-writes", "out-of-memory", "slow-redis", "slow-writes",
+        "brownout", "cache-miss", "calm", "cold-scripts", "crash-tail", "flaky-network", "half-open",
+        "immortal-keys", "jitter", "late-writer", "lost-ack", "lost-writes", "out-of-memory",
+        "pubsub-loss", "slow-redis", "slow-writes", "split-frames", "too-many-clients", "torn-emoji",
     }  # fmt: skip
     assert names() == sorted(names())
 
