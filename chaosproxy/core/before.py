@@ -37,12 +37,10 @@ from chaosproxy.core.repeating import repeat_behind
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Slot, Told, Work
 from chaosproxy.core.value import errors_in
-from chaosproxy.core.vanishing import vanish
+from chaosproxy.core.vanishing import OVER, vanish
 
 MAX_REACHED = "let go because max was reached"
 NOT_KNOWN = "the connection ended before it was known whether it happened"
-#: Redis expires a key that is asked for once its time is over: so many seconds after PEXPIRE 1 it surely is.
-EXPIRY = 0.005
 
 
 def fold(line: Line, work: Work, chosen: list[Chosen], now: float) -> None:
@@ -201,7 +199,7 @@ def _vanish(line: Line, work: Work, told: Told, run: Vanish) -> None:
     def done(why: str, detail: str, then: float) -> None:
         _ran(line, work, told, run.how, why, detail)
         if not why and run.how == "expired":
-            line.later(then + EXPIRY, go_on)
+            line.later(then + OVER, go_on)
         else:
             go_on()
 

@@ -2,7 +2,7 @@
 
 Takes a key; gives requests for the side connection, and the word on what became of it.
 
-expired   PEXPIRE of a millisecond, and the server itself does the rest. A natural expiry gives the notification `expired` and no
+expired   PEXPIRE of a few milliseconds, and the server itself does the rest. A natural expiry gives the notification `expired` and no
           other; the `expire` that PEXPIRE gives is kept back by turning notifications off around it, in one transaction.
 evicted   Redis has no command that evicts one key. It is unlinked with notifications off, and what an eviction gives is published
           in its place, by a script, so only if there was a key to unlink; in one transaction that puts back the setting. (In a
@@ -22,6 +22,11 @@ from chaosproxy.core.syntax import ProtocolError
 from chaosproxy.core.value import decode, errors_in
 
 SETTING: Final = b"notify-keyspace-events"
+#: What a key that is to expire has still to live, in milliseconds: servers that look at their clock twice take one or two for
+#: none, and delete the key instead, which is another notification.
+LIFE: Final = 10
+#: In so many seconds that is surely over.
+OVER: Final = 0.015
 How = Literal["expired", "evicted"]
 #: Says why nothing happened (a short, fixed word; '' if it did) and a detail for the event, at a time.
 Done = Callable[[str, str, float], None]
@@ -113,7 +118,7 @@ def requests(how: How, key: bytes, db: int, flags: bytes) -> list[Request]:
 
 
 def _plain(how: How, key: bytes) -> Request:
-    return (b"PEXPIRE", key, b"1") if how == "expired" else (b"UNLINK", key)
+    return (b"PEXPIRE", key, b"%d" % LIFE) if how == "expired" else (b"UNLINK", key)
 
 
 def _any(classes: bytes, flags: bytes) -> bool:

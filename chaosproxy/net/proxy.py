@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from time import monotonic
+from time import monotonic, time
 from typing import Final
 
 from chaosproxy.core.admission import admit
@@ -190,6 +190,8 @@ class Proxy:
             Farewell(client, eof=False)
             return None
         number, now, host = next(self._numbers), monotonic(), _host_of(client, self.address)
+        # Looked at again and again: the clock is set now and then, and the other one stops while a machine sleeps.
+        self.world.epoch = time() - now
         admitted, effects = admit(
             self.world.engine,
             self.world.server,

@@ -7,7 +7,7 @@ from tests.conversation import Talk
 
 NOW = "- {fault: expire_key, mode: now, match: {commands: GET}}"
 EVICT = "- {fault: expire_key, mode: evict, match: {commands: GET}}"
-PEXPIRE, UNLINK = (b"PEXPIRE", b"k", b"1"), (b"UNLINK", b"k")
+PEXPIRE, UNLINK = (b"PEXPIRE", b"k", b"10"), (b"UNLINK", b"k")
 ASKED = "CONFIG GET notify-keyspace-events"
 
 
@@ -81,7 +81,7 @@ def test_it_goes(rule, how, protocol):
         talk.side(setting("AKE", protocol))
         talk.expect_side(*map(wire, requests(how, b"k", 0, b"AKE")))
         talk.side("+OK", "+QUEUED", "+QUEUED", "+QUEUED", "*[+OK :1 +OK]")
-        talk.wait(0.01)
+        talk.wait(0.02)
         talk.expect_upstream("GET k")
         talk.upstream("$-1")
         talk.expect_client("$-1")
@@ -132,7 +132,7 @@ def test_the_side_connection_fails_at_once():
 
 @pytest.mark.parametrize("answer", ["-NOPERM no CONFIG", "*[]", "%[]", b":x\r\n", "*[+a :1]"])
 @pytest.mark.parametrize(
-    ("rule", "plain", "says"), [(NOW, "PEXPIRE k 1", "expire too"), (EVICT, "UNLINK k", "del")]
+    ("rule", "plain", "says"), [(NOW, "PEXPIRE k 10", "expire too"), (EVICT, "UNLINK k", "del")]
 )
 def test_config_is_not_allowed(rule, plain, says, answer):
     """The key goes all the same, the event says what notifications will say, and why."""
@@ -141,7 +141,7 @@ def test_config_is_not_allowed(rule, plain, says, answer):
         talk.side(answer)
         talk.expect_side(plain)
         talk.side(":1")
-        talk.wait(0.01)
+        talk.wait(0.02)
         talk.expect_upstream("GET k")
         talk.upstream("$-1")
         talk.expect_client("$-1")
@@ -171,7 +171,7 @@ def test_transactions_are_not_allowed():
         talk.client("GET k")
         talk.side(setting("AKE"))
         talk.side("-NOPERM multi", "+OK", ":1", "+OK", "-NOPERM exec")
-        talk.wait(0.01)
+        talk.wait(0.02)
         talk.expect_upstream("GET k")
         talk.upstream("$-1")
         talk.expect_client("$-1")
