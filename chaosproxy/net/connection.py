@@ -20,7 +20,6 @@ from chaosproxy.core.effect import (
     Wake,
 )
 from chaosproxy.net.alarm import Alarm
-from chaosproxy.net.dial import DialError
 from chaosproxy.net.ending import BRIEFLY, LINGER, RESET_PATIENCE, Farewell, Finish, Flush, reset
 from chaosproxy.net.entrance import Entrance
 
@@ -38,8 +37,7 @@ class Link:
     __slots__ = (
         "_alarm", "_client_full", "_client_held", "_dialling", "_draining", "_effects", "_eof",
         "_farewell", "_finish", "_flush", "_proxy", "_to_client", "_to_upstream", "_upstream", "_upstream_full",
-        "_upstream_held", "client", "conversation", "ended", "entrance",
-        "number", "relaying",
+        "_upstream_held", "client", "conversation", "ended", "entrance", "number", "relaying",
     )  # fmt: skip
 
     def __init__(
@@ -73,29 +71,35 @@ class Link:
         self._dialling: asyncio.Task[None] | None = loop.create_task(self._dial())
 
     async def _dial(self) -> None:
+        how = await self._come_in()
+        self._dialling = None
+        if how is not None:
+            self.end(how)
+
+    async def _come_in(self) -> Literal["reset", "close"] | None:
+        """Admit the client and dial for it; gives how it is turned away, if it is."""
         if (refusal := await self.entrance.pass_through()) is not None:
-            self._dialling = None
             if refusal.raw and self.client is not None:
                 self._proxy.counts.to_client += len(refusal.raw)
                 self.client.write(refusal.raw)
-            self.end("close" if refusal.what == "error" else "reset")
+            return "close" if refusal.what == "error" else "reset"
+        # Redis clients take a closed connection for a server that is down.
+        return None if await self._proxy.dial(self) else "close"
+
+    # What happens on the sockets.
+
+    def upstream_made(self, upstream: asyncio.Transport) -> None:
+        """The server has accepted: what either side says is passed on from here."""
+        if self.ended:
+            upstream.abort()
             return
-        try:
-            self._upstream = await self._proxy.dial(self)
-        except DialError:
-            # Redis clients take a closed connection for a server that is down.
-            self._dialling = None
-            self.end("close")
-            return
-        self._dialling = None
+        self._upstream = upstream
         self.relaying = True
         if early := self.entrance.take():
             self.from_client(early)
         if self._eof:
             self.client_eof()
         self._flow()
-
-    # What happens on the sockets.
 
     def from_client(self, data: bytes) -> None:
         """Bytes arrived from the client."""
@@ -192,12 +196,14 @@ class Link:
         """Carry out what the conversation wants: bytes first, then effects, the timer and the flow."""
         conversation = self.conversation
         if self._to_upstream:
-            data = _take(self._to_upstream)
+            data = b"".join(self._to_upstream)
+            self._to_upstream.clear()
             if self._upstream is not None:
                 self._proxy.counts.to_upstream += len(data)
                 self._upstream.write(data)
         if self._to_client:
-            data = _take(self._to_client)
+            data = b"".join(self._to_client)
+            self._to_client.clear()
             if self.client is not None:
                 self._proxy.counts.to_client += len(data)
                 self.client.write(data)
@@ -316,12 +322,6 @@ class Link:
                 waiting.cancel()
         self._finish = self._flush = self._dialling = None
         self._flow()
-
-
-def _take(out: list[bytes]) -> bytes:
-    data = out[0] if len(out) == 1 else b"".join(out)
-    out.clear()
-    return data
 
 
 def _read(transport: asyncio.Transport, wanted: bool) -> None:

@@ -207,10 +207,10 @@ class Proxy:
         link = self.links[number] = Link(self, number, client, entrance, conversation)
         return link
 
-    async def dial(self, link: Link) -> asyncio.Transport:
-        """Connect a link's upstream side. Raises DialError."""
+    async def dial(self, link: Link) -> bool:
+        """Connect a link's upstream side; False if that cannot be done now."""
         try:
-            transport, _ = await self._dialler.dial(lambda: UpstreamSide(link))
+            await self._dialler.dial(lambda: UpstreamSide(link))
         except DialError as error:
             self.counts.upstream_errors[error.reason] += 1
             self.counts.connections["no_upstream"] += 1
@@ -218,7 +218,7 @@ class Proxy:
             if not self._logged_down:
                 self._logged_down = True
                 _log.warning("no connection to the server: %s", error)
-            raise
+            return False
         self.counts.connections["connected"] += 1
         if self._logged_down:
             self._logged_down = False
@@ -227,7 +227,7 @@ class Proxy:
             # It was down: another one may have come back.
             self._survey_is_due = False
             self._surveying = asyncio.get_running_loop().create_task(self._survey())
-        return transport
+        return True
 
     def record(self, link: Link, effect: Countable, now: float) -> None:
         """Write down and count what a conversation says has happened."""

@@ -67,8 +67,9 @@ class UpstreamSide(asyncio.Protocol):
         self._link = link
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The server has accepted; the link learns it from its dialling."""
-        self._transport = transport
+        """The server has accepted. Some speak at once, and then hang up: nothing they say may come before this."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._link.upstream_made(self._transport)
 
     def data_received(self, data: bytes) -> None:
         """Bytes arrived."""

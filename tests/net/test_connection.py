@@ -455,3 +455,14 @@ def test_half_close_of_the_upstream_says_no_more(harness):
     assert upstream.recv(1) == b""
     upstream.sendall(b"+ok\r\n")
     assert client.read() == [b"+ok\r\n"]
+
+
+def test_a_server_that_speaks_first(harness):
+    """What a server says as it accepts, before any request, is heard however soon it comes, and then its end."""
+    text = b"-ERR max number of clients reached\r\n"
+    for _ in range(20):
+        client = harness.client()
+        upstream = harness.accept()
+        upstream.sendall(text)
+        upstream.close()
+        assert client.read_to_end() == (text, "FIN")
