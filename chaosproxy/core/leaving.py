@@ -171,6 +171,12 @@ class Leaving:
         if slot.final is not None:
             self.line.skip(slot.final.chosen, reason)
             slot.final = None
+            if (
+                slot.pieces is not None and slot.owed
+            ):  # it is on its way already, as far as the cut would have let it
+                slot.pieces.append((0.0, slot.owed))
+                self.line.held += len(slot.owed)
+                slot.owed = b""
         for last in slot.last_runs:
             self.line.skip(last.chosen, reason)
         slot.last_runs.clear()

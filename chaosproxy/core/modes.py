@@ -38,6 +38,8 @@ Args = channels.Args
 RAW: Final = frozenset({b"SYNC", b"PSYNC"})
 #: Commands that are carried out at once even between MULTI and EXEC.
 NEVER_QUEUED: Final = frozenset({b"MULTI", b"EXEC", b"DISCARD", b"WATCH", b"RESET", b"QUIT"})
+#: What of the commands that change anything a connection may still send that subscribed in RESP2.
+_WHILE_LIMITED: Final = SUBSCRIBE | UNSUBSCRIBE | {b"RESET", b"QUIT"}
 #: Commands after which the same bytes can mean something else: a command that a fault looks at waits for their replies.
 TURNING: Final = frozenset(
     SUBSCRIBE
@@ -77,9 +79,14 @@ class Modes:
         return ord("*") if self.protocol == 2 else ord(">")
 
     @property
+    def limited(self) -> bool:
+        """Whether the server refuses all commands but `_WHILE_LIMITED`: it subscribed in RESP2."""
+        return self.protocol == 2 and self.subscribed
+
+    @property
     def restricted(self) -> bool:
         """Whether it takes hardly any command: it subscribed in RESP2, or watches all commands."""
-        return self.monitor or (self.protocol == 2 and self.subscribed)
+        return self.monitor or self.limited
 
     @property
     def answers(self) -> bool:
@@ -88,7 +95,7 @@ class Modes:
 
     def frames(self, name: bytes, args: Args) -> int:
         """How many frames answer this command now; `name` is its first argument in upper case."""
-        if name == b"CLIENT" and self.transaction is None:
+        if name == b"CLIENT" and self.transaction is None and not self.limited:
             word = reply_word(args)
             if word in (b"OFF", b"SKIP"):
                 return 0
@@ -140,11 +147,14 @@ class Modes:
         if name not in TURNING:
             return
         if name == b"EXEC":
-            self._settle_exec(array)
+            self._settle_exec(array, answered=reply is not None)
+        elif reply is None and self.limited and name not in _WHILE_LIMITED:
+            pass  # it was refused without a word
         elif reply is None or reply.kind != ord("-") or (skipped and name == b"CLIENT"):
             self._turn(name, args, reply)
 
-    def _settle_exec(self, array: Sequence[bytes]) -> None:
+    def _settle_exec(self, array: Sequence[bytes], *, answered: bool) -> None:
+        """EXEC was carried out or not, as its array says; where it is not answered, it is taken to have been."""
         transaction = self.transaction
         if transaction is None:
             return
@@ -152,7 +162,7 @@ class Modes:
         self.transaction, self.watching = None, False
         for entry, share in zip(transaction.entries, transaction.shares(array), strict=True):
             mine = array[share.start : share.stop]
-            if entry.args is None or not mine or mine[0][:1] == b"-":
+            if entry.args is None or (answered and (not mine or mine[0][:1] == b"-")):
                 continue
             name = (entry.args[0] or b"").upper()
             if name in SUBSCRIBE or name in UNSUBSCRIBE:

@@ -104,7 +104,8 @@ class Returns:
     def _take(self, frame: ReplyFrame, now: float) -> None:
         line = self.line
         slot = line.expect[0] if line.expect else None
-        confirmation = frame.head in CONFIRMATIONS and frame.kind == line.modes.confirms_as
+        # A HELLO before it in the same transaction may have made it a push already.
+        confirmation = frame.head in CONFIRMATIONS and frame.kind in (line.modes.confirms_as, _PUSH)
         asked = confirmation and slot is not None and self._asks_for(slot, frame.head)
         unasked = not asked and (line.modes.unsolicited(frame) or (confirmation and slot is None))
         if confirmation and (asked or unasked):

@@ -128,3 +128,25 @@ def test_the_upstream_stops_making_sense_while_replies_wait():
         assert talk.skipped("disconnect") == ["raw"]
         assert talk.skipped("slice") == ["raw"]
         assert talk.skipped("run") == ["raw", "raw"]
+
+
+@pytest.mark.parametrize("end", ["switch", "raw"])
+def test_a_cut_that_is_let_go_while_its_reply_is_on_its_way(end):
+    """A reply of which only a part was to be given, in pieces, is given whole once nothing is to be cut any more."""
+    rules = """
+- {fault: slice, match: {commands: GET}, size: 2, gap: 1s}
+- {fault: disconnect, match: {commands: GET}, at: mid_reply, bytes: 6}
+"""
+    with Talk(rules) as talk:
+        talk.client("GET a", "PING")
+        talk.heard("upstream")
+        talk.upstream('"hello"')
+        talk.expect_client(b"$5")
+        if end == "switch":
+            talk.switch()
+            talk.expect_client(b"\r\nhello\r\n")
+        else:
+            talk.upstream(b"?\r\n")
+            talk.expect_raw("upstream")
+            talk.expect_client(b"\r\nhello\r\n?\r\n")
+        assert talk.skipped("disconnect") == ["switched" if end == "switch" else "raw"]

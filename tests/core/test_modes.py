@@ -286,3 +286,66 @@ def test_shutdown_and_quit():
                 talk.expect_client("+OK")
             talk.upstream_eof()
             talk.expect_closed("close")
+
+
+def test_a_transaction_without_replies():
+    """With CLIENT REPLY OFF a transaction is taken to have been carried out, and what follows from it with it."""
+    with Talk() as talk:
+        talk.client("CLIENT REPLY OFF", "MULTI", "SELECT 2", "HELLO 3", "EXEC", "CLIENT REPLY ON")
+        talk.heard("upstream")
+        talk.upstream("+OK")
+        talk.expect_client("+OK")
+        assert described(talk, "db", "protocol", "in_transaction") == (2, 3, False)
+
+
+@pytest.mark.parametrize("faults", ["", ARMED])
+@pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 2)])
+def test_another_version_in_the_middle_of_a_transaction(faults, before, after):
+    """HELLO and SUBSCRIBE a b in one transaction: confirmations are of the version that they are told in."""
+    kind = ">" if after == 3 else "*"
+    hello = "%[]" if after == 3 else "*[]"
+    first, second = f'{kind}["subscribe" "a" :1]', f'{kind}["subscribe" "b" :2]'
+    with Talk(faults, protocol=before) as talk:
+        talk.handshake("MULTI", "+OK")
+        talk.handshake(f"HELLO {after}", "+QUEUED")
+        talk.handshake("SUBSCRIBE a b", "+QUEUED")
+        talk.client("EXEC", "PING")
+        talk.upstream(f"*[{hello} {first}]", second)
+        pong = "+PONG" if after == 3 else '*["pong" ""]'
+        talk.upstream(pong)
+        talk.heard("upstream")
+        talk.expect_client(f"*[{hello} {first}]", second, pong)
+        assert described(talk, "protocol", "subscribed", "waiting_replies") == (after, True, 0)
+
+
+@pytest.mark.parametrize(
+    "sent", ["CLIENT REPLY OFF", "CLIENT REPLY SKIP", "CLIENT REPLY ON", "SELECT 1", "MULTI"]
+)
+def test_a_subscriber_is_refused(sent):
+    """A RESP2 subscriber is refused nearly everything, CLIENT REPLY too: an error like any other, and nothing follows from it."""
+    with Talk() as talk:
+        talk.handshake("SUBSCRIBE a", '*["subscribe" "a" :1]')
+        talk.client(sent, "PING", "PING")
+        talk.heard("upstream")
+        refused = "-ERR Can't execute it: only (P|S)SUBSCRIBE is allowed in this context"
+        talk.upstream(refused, '*["pong" ""]', '*["pong" ""]')
+        talk.expect_client(refused, '*["pong" ""]', '*["pong" ""]')
+        assert described(talk, "waiting_replies", "raw", "db", "in_transaction") == (
+            0,
+            False,
+            0,
+            False,
+        )
+
+
+def test_a_subscriber_is_refused_without_a_word():
+    """With replies off it is refused silently; RESET helps."""
+    with Talk(protocol=3) as talk:
+        talk.handshake("SUBSCRIBE a", '>["subscribe" "a" :1]')
+        talk.client(
+            "CLIENT REPLY OFF", "HELLO 2", "HELLO 3", "SELECT 1", "CLIENT REPLY ON", "RESET", "PING"
+        )
+        talk.heard("upstream")
+        talk.upstream("+RESET", "+PONG")
+        talk.expect_client("+RESET", "+PONG")
+        assert described(talk, "waiting_replies", "protocol", "db") == (0, 2, 0)
