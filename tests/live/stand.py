@@ -301,7 +301,7 @@ class Stand:
         with suppress(TimeoutError):
             wait_for(lambda: self.journal.last >= after + len(how), "the events", PATIENCE)
         events = self.journal.events(after)
-        if [event.get("detail") for event in events] != [*how]:
+        if sorted(event.get("detail", "") for event in events) != sorted(how):
             self.fail(what, "wanted", how, "got", events)
         for event in events:
             self._check(what, event)

@@ -1,0 +1,204 @@
+"""What clients do around a dropped write: send much at once, want no replies, block, are many, know no password.
+
+Takes real servers; gives proof that each still gets its own replies, in its order, and that nothing happens.
+"""
+
+import threading
+from collections import Counter
+
+import pytest
+
+from tests.live.more_calls import BIG_SETUP, LARGE
+from tests.live.stand import DROP, IN_SCRATCH, MADE_UP, ON_KEYS, Stand
+from tests.live.test_drop_write_circumstances import SOME, on, on_all
+from tests.live.test_drop_write_exact import common_calls
+from tests.proxying import serve_proxy
+from tests.wire import encode
+
+NO_REPLY = "no reply was asked for"
+
+
+@on_all
+@pytest.mark.parametrize("resp", [2, 3])
+def test_all_at_once(stand: Stand, resp: int):
+    """Every write in one packet, reads among them: each reply is the one to its request, in order."""
+    stand.use(DROP)
+    calls = stand.dropped(common_calls(stand), resp)
+    (read,) = stand.tagged((("GET", "str"),))
+    with stand.proxy.connect(resp=resp) as client:
+        stand.fill()
+        stand._before = stand.state()
+        with stand.dropping("all at once", *(how for _, _, how in calls)):
+            client.send_bytes(b"".join(encode(*call) + encode(*read) for call, _, _ in calls))
+            told = client.read(2 * len(calls))
+    assert set(told[1::2]) == {b"$5\r\nhello\r\n"}
+    for (call, real, _), reply in zip(calls, told[::2], strict=True):
+        stand.compare(call, real.plain, reply, resp)
+    stand.verdict()
+
+
+@on_all
+def test_a_transaction_of_all_writes(stand: Stand):
+    """Hundreds of writes between one MULTI and EXEC: as many elements, each its command's."""
+    stand.use(DROP)
+    calls = [
+        each
+        for each in stand.dropped(common_calls(stand), 2, queued=True)
+        if each[1].queued == b"+QUEUED\r\n"
+    ]
+    commands, reals, hows = zip(*calls, strict=True)
+    with stand.proxy.connect() as client, stand.dropping("all in one transaction", *hows):
+        told = stand.transaction(client, *commands)
+    stand.compare_transaction(commands, reals, told, 2)
+    stand.verdict()
+
+
+@on_all
+def test_large_ones(stand: Stand):
+    """A megabyte as value and as key, a thousand keys: outside and inside transactions, and while watching."""
+    stand.use(DROP)
+    calls = stand.tagged(LARGE)
+    setup = stand.tagged(BIG_SETUP)
+    with stand.server.connect() as direct, stand.proxy.connect() as client:
+        for call in calls:
+            if stand.reason(call, 2):
+                continue
+            stand.fill(*setup)
+            plain = direct.raw(*call)
+            stand.fill(*setup)
+            stand._before = stand.state()
+            how = stand.how(call, b"")
+            with stand.dropping(call, how, how, how):
+                told = client.raw(*call)
+                in_transaction = stand.transaction(client, call)
+                client.send_bytes(encode("WATCH", "watched_") + encode(*call) + encode("UNWATCH"))
+                watching = client.read(3)[1]
+            for raw in (told, watching, in_transaction[1].removeprefix(b"*1\r\n")):
+                stand.compare(call, plain, raw, 2)
+    stand.verdict()
+
+
+@on_all
+@pytest.mark.parametrize("resp", [2, 3])
+def test_clients_that_want_no_replies(stand: Stand, resp: int):
+    """CLIENT REPLY OFF and SKIP: dropped without a word, and what follows gets the replies that it should."""
+    stand.use(DROP)
+    calls = stand.tagged(SOME)
+    (read,) = stand.tagged((("GET", "str"),))
+    number = len(calls)
+    with stand.proxy.connect(resp=resp) as client:
+        with stand.dropping("OFF", *[NO_REPLY] * number):
+            client.send("CLIENT", "REPLY", "OFF")
+            client.send_bytes(b"".join(encode(*call) for call in calls))
+            assert client.raw("CLIENT", "REPLY", "ON") == b"+OK\r\n"
+            assert client.ask(*read) == b"hello"
+        with stand.dropping("SKIP", *[NO_REPLY] * number):
+            for call in calls:
+                client.send("CLIENT", "REPLY", "SKIP")
+                client.send(*call)
+                assert client.ask(*read) == b"hello"
+        # Nothing of ours can go ahead of that MULTI: that the scratch database is empty is not known.
+        with stand.dropping("SKIP before MULTI", ON_KEYS):
+            client.send("CLIENT", "REPLY", "SKIP")
+            client.send("MULTI")
+            assert client.raw(*calls[0]) == b"+QUEUED\r\n"
+            assert client.raw("EXEC") == b"*1\r\n:8\r\n"
+        with stand.dropping("OFF around a transaction", NO_REPLY):
+            client.send("CLIENT", "REPLY", "OFF")
+            for call in (("MULTI",), calls[0], ("EXEC",)):
+                client.send(*call)
+            assert client.raw("CLIENT", "REPLY", "ON") == b"+OK\r\n"
+            assert client.ask(*read) == b"hello"
+    stand.verdict()
+
+
+@on
+def test_a_command_that_blocks_waits_for_the_real_thing(stand: Stand):
+    """A pop that would have waited is done once there is something; one that would not have waited is dropped."""
+    stand.use(DROP)
+    stand.fill()
+    stand._before = stand.state()
+    with stand.proxy.connect() as client:
+        with stand.dropping("BLPOP of what is there", IN_SCRATCH):
+            assert client.ask("BLPOP", "l", "0") == [b"l", b"a"]
+        before = stand.skipped()
+        client.send("BLPOP", "later", "0")
+        while b"cmd=blpop" not in stand.server.ask("CLIENT", "LIST"):
+            pass
+        assert client.silent(0.05)
+        stand.tell(("RPUSH", "later", "now"))
+        assert client.read() == [b"*2\r\n$5\r\nlater\r\n$3\r\nnow\r\n"]
+        assert stand.skipped() - before == Counter(blocking=1)
+        # As a script cannot wait, neither does a transaction.
+        with stand.dropping("BLPOP in a transaction", IN_SCRATCH):
+            assert stand.transaction(client, ("BLPOP", "later", "0"))[1] == b"*1\r\n*-1\r\n"
+    stand.verdict()
+
+
+@on_all
+@pytest.mark.parametrize("place", ["scratch", "keys"])
+def test_many_clients_at_once(stand: Stand, place: str):
+    """Twenty clients with writes to the same keys, in and out of transactions: none sees another's copies."""
+    stand.use(DROP)
+    calls = stand.tagged(
+        (("INCR", "n"), ("RPUSH", "l", "x"), ("LPOP", "l"), ("DEL", "str", "none"))
+    )
+    stand.fill()
+    if place == "keys" and not stand.server.cluster:
+        stand.tell(("SELECT", "15"), ("SET", "taken", "yes"), ("SELECT", "0"))
+    stand._before = stand.state()
+    plain = [b":8\r\n", b":5\r\n", b"$1\r\na\r\n", b":1\r\n"]
+    array = b"*4\r\n" + b"".join(plain)
+    wrong: list[object] = []
+
+    def work() -> None:
+        with stand.proxy.connect() as client:
+            for _ in range(10):
+                client.send_bytes(b"".join(encode(*call) for call in calls))
+                replies = client.read(4)
+                result = stand.transaction(client, *calls)[-1]
+                if replies != plain or result != array:
+                    wrong.append((replies, result))
+
+    threads = [threading.Thread(target=work) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    how = ON_KEYS if place == "keys" or stand.server.cluster else IN_SCRATCH
+    with stand.proxy.connect() as client, stand.dropping("one more", how):
+        assert client.raw(*calls[0]) == b":8\r\n"
+    stand.verdict()
+
+
+@on_all
+def test_clients_that_know_a_password_and_those_that_do_not(stand: Stand):
+    """Who is not let in is told so; who is gets replies computed on its own connection, though the proxy knows no password.
+
+    While it watches, only a connection of the proxy's own could compute: the reply is made up, and the event says why.
+    """
+    increment, flush = stand.tagged((("INCR", "n"), ("FLUSHALL",)))
+    how = stand.how(increment, b"")
+    stand.tell(("CONFIG", "SET", "requirepass", "secret"))
+    try:
+        with serve_proxy(stand.server.url, DROP) as proxy:
+            outside = Stand(stand.server, proxy, stand.table)
+            with stand.server.connect() as direct, proxy.connect() as client:
+                for call in (increment, flush):
+                    with outside.told(call):
+                        assert client.raw(*call) == direct.raw(*call)
+                assert client.raw("AUTH", "secret") == b"+OK\r\n"
+                with outside.dropping(increment, how):
+                    assert client.ask(*increment) == 8
+                with outside.dropping(increment, how):
+                    assert stand.transaction(client, increment)[1] == b"*1\r\n:8\r\n"
+                with outside.dropping(increment, f"{MADE_UP}: NOAUTH Authentication required."):
+                    client.raw("WATCH", increment[1])
+                    assert client.ask(*increment) == 1
+                    assert stand.transaction(client, ("PING",))[1] == b"*1\r\n+PONG\r\n"
+                with outside.dropping(flush, MADE_UP):
+                    assert client.raw(*flush) == b"+OK\r\n"
+            outside.verdict()
+    finally:
+        stand.tell(("CONFIG", "SET", "requirepass", ""))
