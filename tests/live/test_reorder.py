@@ -67,45 +67,47 @@ def test_held_until_the_other_was_applied(any_server, resp):
 
 def test_forwarded_is_not_applied(any_server):
     """As long as the server has the other command and has not carried it out, the held one stays with the proxy."""
-    with serve_proxy(any_server.url, LATE) as proxy, Monitor(any_server) as monitor:
-        with proxy.connect() as one, proxy.connect() as two:
-            # So that only one command waits in the server's buffers.
-            assert one.ask("PING") == two.ask("PING") == "PONG"
-            one.send("SET", "k", "old")
-            any_server.ask("CLIENT", "PAUSE", 20000, "WRITE")
-            two.send("SET", "k", "new")
-            wait_for(lambda: b"blocked_clients:1" in any_server.ask("INFO", "clients"), "the pause")
-            assert one.silent(0.2)
-            assert b"blocked_clients:1" in any_server.ask("INFO", "clients")
-            assert monitor.until_now("SET") == []
-            any_server.ask("CLIENT", "UNPAUSE")
-            assert decode(two.read()[0]) == decode(one.read()[0]) == "OK"
-            assert monitor.until_now("SET") == [(b"SET", b"k", b"new"), (b"SET", b"k", b"old")]
+    with (
+        serve_proxy(any_server.url, LATE) as proxy,
+        Monitor(any_server) as monitor,
+        proxy.connect() as one,
+        proxy.connect() as two,
+    ):
+        # So that only one command waits in the server's buffers.
+        assert one.ask("PING") == two.ask("PING") == "PONG"
+        one.send("SET", "k", "old")
+        any_server.ask("CLIENT", "PAUSE", 20000, "WRITE")
+        two.send("SET", "k", "new")
+        wait_for(lambda: b"blocked_clients:1" in any_server.ask("INFO", "clients"), "the pause")
+        assert one.silent(0.2)
+        assert b"blocked_clients:1" in any_server.ask("INFO", "clients")
+        assert monitor.until_now("SET") == []
+        any_server.ask("CLIENT", "UNPAUSE")
+        assert decode(two.read()[0]) == decode(one.read()[0]) == "OK"
+        assert monitor.until_now("SET") == [(b"SET", b"k", b"new"), (b"SET", b"k", b"old")]
 
 
 def test_applied_in_a_transaction(any_server):
     """What was queued opens the barrier when EXEC carries it out."""
-    with serve_proxy(any_server.url, LATE) as proxy:
-        with proxy.connect() as one, proxy.connect() as two:
-            one.send("SET", "k", "old")
-            assert two.ask("MULTI") == "OK"
-            assert two.ask("SET", "k", "new") == "QUEUED"
-            assert one.silent(0.1)
-            assert two.ask("EXEC") == ["OK"]
-            assert decode(one.read()[0]) == "OK"
-            assert two.ask("GET", "k") == b"old"
+    with serve_proxy(any_server.url, LATE) as proxy, proxy.connect() as one, proxy.connect() as two:
+        one.send("SET", "k", "old")
+        assert two.ask("MULTI") == "OK"
+        assert two.ask("SET", "k", "new") == "QUEUED"
+        assert one.silent(0.1)
+        assert two.ask("EXEC") == ["OK"]
+        assert decode(one.read()[0]) == "OK"
+        assert two.ask("GET", "k") == b"old"
 
 
 def test_replies_stay_in_order(redis70):
     """A pipeline around a held command is answered in its order."""
-    with serve_proxy(redis70.url, LATE) as proxy:
-        with proxy.connect() as one, proxy.connect() as two:
-            sent = (("ECHO", 1), ("SET", "k", "old"), ("ECHO", 2), ("GET", "k"), ("ECHO", 3))
-            one.send_bytes(b"".join(encode(*words) for words in sent))
-            assert decode(one.read()[0]) == b"1"
-            assert one.silent(0.1)
-            assert two.ask("SET", "k", "new") == "OK"
-            assert [decode(raw) for raw in one.read(4)] == ["OK", b"2", b"old", b"3"]
+    with serve_proxy(redis70.url, LATE) as proxy, proxy.connect() as one, proxy.connect() as two:
+        sent = (("ECHO", 1), ("SET", "k", "old"), ("ECHO", 2), ("GET", "k"), ("ECHO", 3))
+        one.send_bytes(b"".join(encode(*words) for words in sent))
+        assert decode(one.read()[0]) == b"1"
+        assert one.silent(0.1)
+        assert two.ask("SET", "k", "new") == "OK"
+        assert [decode(raw) for raw in one.read(4)] == ["OK", b"2", b"old", b"3"]
 
 
 def test_max(redis70):
