@@ -14,19 +14,13 @@ MOST_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A key as it was: `dump` is its serialized value (None: it did not exist), `expires` when that ends (None: never)."""
+    """A key as it was: its serialized value (None: it did not exist), and when its life ends.
+
+    `ends` is milliseconds since 1970 by the server's clock, None: never.
+    """
 
     dump: bytes | None
-    expires: float | None = None
-
-    def left(self, now: float) -> tuple[bytes, int] | None:
-        """Its value now, with the milliseconds it has to live (0: for ever); None if it does not exist, or no longer does."""
-        if self.dump is None:
-            return None
-        if self.expires is None:
-            return self.dump, 0
-        millis = round((self.expires - now) * 1000)
-        return (self.dump, millis) if millis > 0 else None
+    ends: int | None = None
 
 
 @dataclass(slots=True)

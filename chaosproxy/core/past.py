@@ -26,8 +26,7 @@ def read_past(line: Line, work: Work, chosen: Chosen, past: Past, now: float) ->
         return let_pass(line, work, chosen, "blocking")
     if not line.modes.answers:
         return let_pass(line, work, chosen, "no_reply")
-    images = {key: image.left(now) for key, image in past.images.items()}
-    reading = _Reading(line, work, chosen, images)
+    reading = _Reading(line, work, chosen, past.images)
     aside = queued or line.modes.watching
     return Computing(line, work, chosen, reading.plan, reading.done, aside).start(now)
 

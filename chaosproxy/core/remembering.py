@@ -1,7 +1,7 @@
 """Takes down what keys are before each write, for the rules that answer from the past.
 
-Takes the work at the head of a line; gives DUMP and PTTL of the keys it writes to, ahead of it on the same connection where that
-is possible, and keeps what they said once the write was applied.
+Takes the work at the head of a line; gives DUMP and PEXPIRETIME of the keys it writes to (before Redis 7.0 PTTL and TIME), ahead
+of it on the same connection where that is possible, and keeps what they said once the write was applied.
 """
 
 from collections.abc import Sequence
@@ -60,10 +60,14 @@ def take_down(line: Line, work: Work, now: float, *, aside: bool) -> None:
 
 def _ask(line: Line, work: Work, taken: Taken, now: float, *, aside: bool) -> None:
     def answered(replies: Sequence[bytes] | None, then: float) -> None:
+        del then
         work.waiting -= aside
-        taken.image = None if replies is None else _read(replies, then)
+        taken.image = None if replies is None else _read(replies)
 
-    requests = [(b"DUMP", taken.key), (b"PTTL", taken.key)]
+    key = taken.key
+    old = line.world.server.version < (7,)
+    ends = [(b"PTTL", key), (b"TIME",)] if old else [(b"PEXPIRETIME", key)]
+    requests = [(b"DUMP", key), *ends]
     if aside:
         work.waiting += 1
         line.ask_side([encode_command(*request) for request in requests], taken.db, answered)
@@ -71,15 +75,18 @@ def _ask(line: Line, work: Work, taken: Taken, now: float, *, aside: bool) -> No
         line.send_hidden(requests, now, answered)
 
 
-def _read(replies: Sequence[bytes], now: float) -> Image | None:
-    """What DUMP and PTTL say; None for what an ACL or the server refuses."""
+def _read(replies: Sequence[bytes]) -> Image | None:
+    """What the server says of a key; None for what an ACL or the server refuses."""
     try:
-        dump, millis = map(decode, replies)
-    except ProtocolError:  # no server's
-        return None
-    if not (dump is None or isinstance(dump, bytes)) or not isinstance(millis, int):
-        return None
-    return Image(dump, now + millis / 1000 if millis >= 0 else None)
+        match [decode(raw) for raw in replies]:
+            case [bytes() | None as dump, int(ends)]:
+                return Image(dump, ends if ends >= 0 else None)
+            case [bytes() | None as dump, int(left), [bytes(seconds), bytes(micros)]]:
+                now = int(seconds) * 1000 + int(micros) // 1000
+                return Image(dump, now + left if left >= 0 else None)
+    except (ProtocolError, ValueError):  # no server's
+        pass
+    return None
 
 
 def keep(line: Line, work: Work, raw: bytes, now: float) -> None:

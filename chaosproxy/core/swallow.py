@@ -25,6 +25,7 @@ from types import MappingProxyType
 from typing import Final
 
 from chaosproxy.core.command import Command, key_slot
+from chaosproxy.core.memory import Image
 from chaosproxy.core.modes import Args
 from chaosproxy.core.reply import elements
 from chaosproxy.core.resp import encode_bulk
@@ -35,7 +36,7 @@ from chaosproxy.core.value import decode
 _BEYOND: Final = frozenset(
     {"FLUSHALL", "FLUSHDB", "SWAPDB", "MOVE", "MIGRATE", "RESTORE-ASKING", "DELSLOT", "SFLUSH"}
 )
-NO_IMAGES: Final[Mapping[bytes, tuple[bytes, int] | None]] = MappingProxyType({})
+NO_IMAGES: Final[Mapping[bytes, Image]] = MappingProxyType({})
 _SCRIPTS: Final = frozenset({"EVAL", "EVALSHA", "FCALL"})
 #: Words of a script that could leave the scratch database.
 _LEAVING: Final = re.compile(
@@ -225,8 +226,8 @@ def computable(command: Command, *, scratch: bool) -> bool:
             return True
 
 
-#: Keys and what they are to be: a DUMP with a time to live in milliseconds (0: none), or None for a key that is not there.
-Images = Mapping[bytes, tuple[bytes, int] | None]
+#: Keys as they are to be. One whose life is over by now is not there: that is what RESTORE makes of it.
+Images = Mapping[bytes, Image]
 
 
 def in_scratch(command: Command, db: int, scratch: int, images: Images = NO_IMAGES) -> Plan:
@@ -236,7 +237,11 @@ def in_scratch(command: Command, db: int, scratch: int, images: Images = NO_IMAG
     copies: list[Args] = [
         (b"COPY", key, key, b"DB", there, b"REPLACE") for key in keys if key not in images
     ]
-    restored = [_restore(key, *image) for key, image in images.items() if image is not None]
+    restored = [
+        _restore(key, image.dump, image.ends)
+        for key, image in images.items()
+        if image.dump is not None
+    ]
     scans = command.name in _SCRIPTS
     scan: tuple[Args, ...] = ((b"SCAN", b"0", b"COUNT", _ALL),) if scans else ()
     return Plan(
@@ -250,8 +255,8 @@ def in_scratch(command: Command, db: int, scratch: int, images: Images = NO_IMAG
     )
 
 
-def _restore(key: bytes, dump: bytes, millis: int) -> Args:
-    return (b"RESTORE", key, b"%d" % millis, dump, b"REPLACE")
+def _restore(key: bytes, dump: bytes, ends: int | None) -> Args:
+    return (b"RESTORE", key, b"%d" % (ends or 0), dump, b"REPLACE", b"ABSTTL")
 
 
 def on_temporary_keys(command: Command, token: str, images: Images = NO_IMAGES) -> Plan:
@@ -266,10 +271,10 @@ def on_temporary_keys(command: Command, token: str, images: Images = NO_IMAGES) 
     for key, temporary in names.items():
         copies.append((b"DEL", temporary))
         image = images.get(key)
-        if key not in images:
+        if image is None:
             copies.append((b"COPY", key, temporary, b"REPLACE"))
-        elif image is not None:
-            copies.append(_restore(temporary, *image))
+        elif image.dump is not None:
+            copies.append(_restore(temporary, image.dump, image.ends))
     return Plan(
         before=tuple(copies),
         args=tuple(args),

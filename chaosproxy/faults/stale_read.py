@@ -15,11 +15,12 @@ from chaosproxy.core.units import POSITIVE_DURATION, whole
 class StaleRead(Fault):
     """A read is answered from the past, as a lagging replica would answer it.
 
-    Before each write that passes through the proxy, from any client, its keys are taken down (DUMP, PTTL); the server
+    Before each write that passes through the proxy, from any client, its keys are taken down (DUMP and their end); the server
     computes the reply to a read on keys as they were, so the user needs RESTORE as well. All keys of the read that match
     `keys` are from the past; one whose past is not known, or that has not changed since, is read as it is. Known are the
     last 256 writes to a key that were not refused; a transaction is seen whole or not at all, as on a replica. What scripts do to
-    keys they do not declare, and what does not pass through the proxy, is not known. Blocking reads are left alone.
+    keys they do not declare, and what does not pass through the proxy, is not known. Blocking reads are left
+    alone. Members of a set or hash may come in another order than they did, as on any replica.
     """
 
     positions = (Position.BEFORE_FORWARD,)

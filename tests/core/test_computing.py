@@ -13,7 +13,7 @@ def test_in_the_scratch_database():
         talk.expect_upstream(*GATE)
         talk.upstream(*PROVEN)
         talk.expect_upstream(
-            "MULTI", "COPY b b DB 15 REPLACE", "SELECT 15", "RESTORE a 0 old REPLACE", "MGET a b",
+            "MULTI", "COPY b b DB 15 REPLACE", "SELECT 15", "RESTORE a 0 old REPLACE ABSTTL", "MGET a b",
             "DEL a b", "SELECT 0", "EXEC",
         )  # fmt: skip
         talk.upstream(computed(":1", "+OK", "+OK", '*["x" "y"]', ":2", "+OK"))
@@ -42,7 +42,7 @@ def test_on_temporary_keys(gate):
         talk.upstream(*gate)
         sent = talk.heard("upstream")
         key = sent.split(b"\r\n")[7].decode()
-        expected = ("MULTI", f"DEL {key}", f"RESTORE {key} 0 old REPLACE", f"XREAD STREAMS {key} 0", f"DEL {key}", "EXEC")  # fmt: skip
+        expected = ("MULTI", f"DEL {key}", f"RESTORE {key} 0 old REPLACE ABSTTL", f"XREAD STREAMS {key} 0", f"DEL {key}", "EXEC")  # fmt: skip
         assert sent == b"".join(map(command, expected))
         talk.upstream(computed(":0", "+OK", f'*["{key}"]', ":1"))
         talk.expect_client('*["a"]')
@@ -101,7 +101,13 @@ def test_aside():
         talk.expect_side(*GATE, db=0)
         talk.side(*PROVEN)
         talk.expect_side(
-            "MULTI", "SELECT 15", "RESTORE a 0 old REPLACE", "GET a", "DEL a", "SELECT 0", "EXEC"
+            "MULTI",
+            "SELECT 15",
+            "RESTORE a 0 old REPLACE ABSTTL",
+            "GET a",
+            "DEL a",
+            "SELECT 0",
+            "EXEC",
         )
         talk.side("+OK", *["+QUEUED"] * 5, '*[+OK +OK "x" :1 +OK]')
         talk.expect_client('"x"')

@@ -1,4 +1,4 @@
-"""What keys were: as of a time, so many writes ago, gone when they had expired since, forgotten when they are too many."""
+"""What keys were: as of a time, so many writes ago, forgotten when they are too many."""
 
 import pytest
 
@@ -42,16 +42,6 @@ def test_behind_a_key_that_is_new(writes):
     """A key that was made by fewer writes was not there yet."""
     assert kept(GONE, A).behind(0, b"k", writes) == (A if writes == 1 else GONE)
     assert Memory().behind(0, b"k", writes) is None
-
-
-def test_left():
-    """What a key is now that once was this: with the life it has left, or gone with the end of that."""
-    assert Image(b"v").left(1e9) == (b"v", 0)
-    assert Image(b"v", expires=12.5).left(10.0) == (b"v", 2500)
-    assert Image(b"v", expires=12.5).left(12.499) == (b"v", 1)
-    assert Image(b"v", expires=12.5).left(12.5) is None
-    assert Image(b"v", expires=12.5).left(99.0) is None
-    assert GONE.left(0.0) is None
 
 
 def test_only_what_can_be_asked_for_is_kept():

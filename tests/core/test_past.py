@@ -32,15 +32,13 @@ def test_in_its_place(protocol):
 @pytest.mark.parametrize(
     ("image", "restored"),
     [
-        (Image(b"old"), "RESTORE a 0 old REPLACE"),
-        (Image(b"old", expires=102.5), "RESTORE a 2500 old REPLACE"),
-        # It was there then, and would have gone by now, on a replica too.
-        (Image(b"old", expires=99.9), None),
+        (Image(b"old"), "RESTORE a 0 old REPLACE ABSTTL"),
+        (Image(b"old", ends=1700000000123), "RESTORE a 1700000000123 old REPLACE ABSTTL"),
         (Image(None), None),
     ],
 )
 def test_what_it_was(image, restored):
-    """With the life it has left by now; a key that was not there is not made."""
+    """With the end that it had; a key that was not there is not made."""
     with stale() as talk:
         talk.world.engine.rules[0].state.keep(0, b"a", 99.0, image)
         talk.client("GET a")
@@ -78,7 +76,13 @@ def test_in_a_transaction(protocol):
         )
         talk.side(*PROVEN)
         talk.expect_side(
-            "MULTI", "SELECT 15", "RESTORE a 0 old REPLACE", "GET a", "DEL a", "SELECT 2", "EXEC"
+            "MULTI",
+            "SELECT 15",
+            "RESTORE a 0 old REPLACE ABSTTL",
+            "GET a",
+            "DEL a",
+            "SELECT 2",
+            "EXEC",
         )
         talk.side("+OK", *["+QUEUED"] * 5, '*[+OK +OK "old" :1 +OK]')
         talk.expect_client("+QUEUED")

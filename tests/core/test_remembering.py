@@ -4,6 +4,7 @@ import pytest
 
 from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandTable
+from chaosproxy.core.fault import ServerInfo
 from chaosproxy.core.memory import Image, Memory
 from chaosproxy.core.remembering import written_keys
 from tests.conversation import Talk
@@ -65,12 +66,12 @@ def test_ahead_of_the_write(protocol):
     """On the same connection, in one piece with the write, so that nothing comes between; the client sees nothing of it."""
     with Talk(RULE, protocol=protocol) as talk:
         talk.client("SET k v", "SET other v", "GET x")
-        talk.expect_upstream("DUMP k", "PTTL k", "SET k v", "SET other v", "GET x")
-        talk.upstream('"dump"', ":2500")
+        talk.expect_upstream("DUMP k", "PEXPIRETIME k", "SET k v", "SET other v", "GET x")
+        talk.upstream('"dump"', ":1700000000123")
         assert past(talk) is None
         talk.upstream("+OK", "+OK", '"X"')
         talk.expect_client("+OK", "+OK", '"X"')
-        assert past(talk) == Image(b"dump", expires=102.5)
+        assert past(talk) == Image(b"dump", ends=1700000000123)
         assert past(talk, b"other") is None
 
 
@@ -80,7 +81,7 @@ def test_ahead_of_the_write(protocol):
         ('"d"', ":-1", Image(b"d")),
         ("$-1", ":-2", Image(None)),
         ("_", ":-2", Image(None)),
-        ('"d"', ":0", Image(b"d", expires=100.0)),
+        ('"d"', ":0", Image(b"d", ends=0)),
         ("-NOPERM dump", ":-1", None),
         ('"d"', "-NOPERM pttl", None),
         ('"d"', b":x\r\n", None),
@@ -91,8 +92,28 @@ def test_what_the_server_says(dump, millis, image):
     """A key that does not exist is an image too; what an ACL forbids is none."""
     with Talk(RULE) as talk:
         talk.client("SET k v")
-        talk.expect_upstream("DUMP k", "PTTL k", "SET k v")
+        talk.expect_upstream("DUMP k", "PEXPIRETIME k", "SET k v")
         talk.upstream(dump, millis, "+OK")
+        talk.expect_client("+OK")
+        assert past(talk) == image
+
+
+@pytest.mark.parametrize(
+    ("pttl", "now", "image"),
+    [
+        (":2500", '*["1700000000" "123456"]', Image(b"d", ends=1700000002623)),
+        (":-1", '*["1700000000" "123456"]', Image(b"d")),
+        (":2500", "-NOPERM time", None),
+        (":2500", '*["1700000000"]', None),
+        (":2500", '*["a" "b"]', None),
+    ],
+)
+def test_before_redis_7(pttl, now, image):
+    """There a key's end is told by the time it has left, and the time of day."""
+    with Talk(RULE, server=ServerInfo("Redis", (6, 2, 5))) as talk:
+        talk.client("SET k v")
+        talk.expect_upstream("DUMP k", "PTTL k", "TIME", "SET k v")
+        talk.upstream('"d"', pttl, now, "+OK")
         talk.expect_client("+OK")
         assert past(talk) == image
 
@@ -104,8 +125,8 @@ def test_a_read_behind_a_write(sent, waits):
     """A read of the same key waits until the write is answered; others, and further writes, need not."""
     with Talk(RULE) as talk:
         talk.client("SET k v", sent)
-        more = ("DUMP k", "PTTL k") if sent == "SET k w" else ()
-        before = ("DUMP k", "PTTL k", "SET k v")
+        more = ("DUMP k", "PEXPIRETIME k") if sent == "SET k w" else ()
+        before = ("DUMP k", "PEXPIRETIME k", "SET k v")
         talk.expect_upstream(*before, *([] if waits else (*more, sent)))
         talk.upstream("-NOPERM no", ":-1", "+OK")
         if waits:
@@ -117,7 +138,9 @@ def test_a_read_behind_a_write(sent, waits):
 def test_several_keys():
     with Talk(RULE) as talk:
         talk.client("MSET k1 a x b k2 c")
-        talk.expect_upstream("DUMP k1", "PTTL k1", "DUMP k2", "PTTL k2", "MSET k1 a x b k2 c")
+        talk.expect_upstream(
+            "DUMP k1", "PEXPIRETIME k1", "DUMP k2", "PEXPIRETIME k2", "MSET k1 a x b k2 c"
+        )
         talk.upstream('"one"', ":-1", "$-1", ":-2", "+OK")
         talk.expect_client("+OK")
         assert (past(talk, b"k1"), past(talk, b"k2")) == (Image(b"one"), Image(None))
@@ -128,7 +151,7 @@ def test_two_rules_that_remember():
     two = "\n".join((RULE, RULE.replace("k*", "*").replace("match", "name: other, match")))
     with Talk(two) as talk:
         talk.client("SET k v", "SET x v")
-        talk.expect_upstream("DUMP k", "PTTL k", "DUMP k", "PTTL k", "SET k v", "DUMP x", "PTTL x", "SET x v")  # fmt: skip
+        talk.expect_upstream("DUMP k", "PEXPIRETIME k", "DUMP k", "PEXPIRETIME k", "SET k v", "DUMP x", "PEXPIRETIME x", "SET x v")  # fmt: skip
         talk.upstream('"d"', ":-1", '"d"', ":-1", "+OK", '"x"', ":-1", "+OK")
         talk.expect_client("+OK", "+OK")
         first, second = (live.state for live in talk.world.engine.rules)
@@ -139,7 +162,7 @@ def test_two_rules_that_remember():
 def test_a_write_that_is_refused_has_no_past(answer):
     with Talk(RULE) as talk:
         talk.client("INCR k")
-        talk.expect_upstream("DUMP k", "PTTL k", "INCR k")
+        talk.expect_upstream("DUMP k", "PEXPIRETIME k", "INCR k")
         talk.upstream('"d"', ":-1", answer)
         talk.expect_client(answer)
         assert past(talk) is None
@@ -149,7 +172,7 @@ def test_a_write_that_is_refused_has_no_past(answer):
 def test_a_blocking_command_that_found_nothing_has_none(answer):
     with Talk(RULE) as talk:
         talk.client("BLPOP k 1")
-        talk.expect_upstream("DUMP k", "PTTL k", "BLPOP k 1")
+        talk.expect_upstream("DUMP k", "PEXPIRETIME k", "BLPOP k 1")
         talk.upstream("$-1", ":-2", answer)
         talk.expect_client(answer)
         assert past(talk) is None
@@ -161,7 +184,7 @@ def test_others_that_answer_null_or_not(sent):
     answer = '*["k" "a"]' if "BLPOP" in sent else "$-1"
     with Talk(RULE) as talk:
         talk.client(sent)
-        talk.expect_upstream("DUMP k", "PTTL k", sent)
+        talk.expect_upstream("DUMP k", "PEXPIRETIME k", sent)
         talk.upstream('"d"', ":-1", answer)
         talk.expect_client(answer)
         assert past(talk) == Image(b"d")
@@ -172,7 +195,7 @@ def test_in_a_transaction():
     with Talk(RULE) as talk:
         talk.handshake("MULTI", "+OK")
         talk.client("SET k v")
-        talk.expect_side("DUMP k", "PTTL k", db=0)
+        talk.expect_side("DUMP k", "PEXPIRETIME k", db=0)
         talk.side('"d"', ":-1")
         talk.expect_upstream("SET k v")
         talk.upstream("+QUEUED")
@@ -190,7 +213,7 @@ def test_in_a_transaction_of_another_database():
         talk.handshake("MULTI", "+OK")
         talk.handshake("SELECT 3", "+QUEUED")
         talk.client("SET k v")
-        talk.expect_side("DUMP k", "PTTL k", db=3)
+        talk.expect_side("DUMP k", "PEXPIRETIME k", db=3)
         talk.side('"d"', ":-1")
         talk.expect_upstream("SET k v")
         talk.upstream("+QUEUED")
@@ -299,7 +322,7 @@ def test_a_request_that_passes_slowly():
     with Talk(f"{RULE}\n{slow}") as talk:
         talk.client("SET k v")
         talk.wait(10.0)
-        talk.expect_upstream("DUMP k", "PTTL k", "SET k v")
+        talk.expect_upstream("DUMP k", "PEXPIRETIME k", "SET k v")
         talk.upstream('"d"', ":-1", "+OK")
         talk.expect_client("+OK")
         assert past(talk) == Image(b"d")
@@ -313,7 +336,7 @@ def test_a_write_that_is_held_back():
         talk.client("SET k v")
         talk.expect_silence()
         talk.wait(1.0)
-        talk.expect_upstream("DUMP k", "PTTL k", "SET k v")
+        talk.expect_upstream("DUMP k", "PEXPIRETIME k", "SET k v")
         talk.upstream('"d"', ":-1", "+OK")
         talk.expect_client("+OK")
         talk.expect_fired("latency")
@@ -338,7 +361,7 @@ def test_the_client_goes_meanwhile():
     """It is not known whether the write was applied; nothing is kept."""
     with Talk(RULE) as talk:
         talk.client("SET k v")
-        talk.expect_upstream("DUMP k", "PTTL k", "SET k v")
+        talk.expect_upstream("DUMP k", "PEXPIRETIME k", "SET k v")
         talk.upstream('"d"', ":-1")
         talk.client_gone()
         assert past(talk) is None
@@ -349,7 +372,7 @@ def test_another_rule_waits_for_the_same_write():
     late = "- {fault: latency, match: {commands: SET}, at: after_apply, delay: 1s}"
     with Talk(f"{RULE}\n{late}") as talk:
         talk.client("SET k v")
-        talk.expect_upstream("DUMP k", "PTTL k", "SET k v")
+        talk.expect_upstream("DUMP k", "PEXPIRETIME k", "SET k v")
         talk.upstream('"d"', ":-1", "+OK")
         assert past(talk) == Image(b"d")
         talk.wait(1.0)

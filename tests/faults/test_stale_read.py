@@ -113,7 +113,7 @@ def write(talk: Talk, command: str, dump: str) -> None:
     """Let the client write; before that the key was this."""
     key = command.split()[1]
     talk.client(command)
-    talk.expect_upstream(f"DUMP {key}", f"PTTL {key}", command)
+    talk.expect_upstream(f"DUMP {key}", f"PEXPIRETIME {key}", command)
     talk.upstream(dump, ":-1" if dump != "$-1" else ":-2", "+OK")
     talk.expect_client("+OK")
 
@@ -128,7 +128,7 @@ def read(talk: Talk, image: str | None) -> None:
         return
     talk.expect_upstream(*GATE)
     talk.upstream(*PROVEN)
-    restores = [f"RESTORE k 0 {image} REPLACE"] if image else []
+    restores = [f"RESTORE k 0 {image} REPLACE ABSTTL"] if image else []
     talk.expect_upstream("MULTI", "SELECT 15", *restores, "GET k", "DEL k", "SELECT 0", "EXEC")
     elements = ["+OK", *["+OK"] * len(restores), '"then"', ":1", "+OK"]
     talk.upstream("+OK", *["+QUEUED"] * len(elements), f"*[{' '.join(elements)}]")
@@ -200,7 +200,7 @@ def test_right_behind_a_write():
     """A client that pipelines reads what was before its own write, as surely as one that waits."""
     with Talk("- {fault: stale_read, behind: 1}") as talk:
         talk.client("SET k new", "GET k")
-        talk.expect_upstream("DUMP k", "PTTL k", "SET k new")
+        talk.expect_upstream("DUMP k", "PEXPIRETIME k", "SET k new")
         talk.upstream('"old"', ":-1", "+OK")
         talk.expect_client("+OK")
         talk.expect_upstream(*GATE)
