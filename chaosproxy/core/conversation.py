@@ -216,9 +216,12 @@ class Conversation:
     def upstream_paused(self) -> bool:
         """Whether the upstream's side holds as much as it may.
 
-        Never while the reply at the head of the client's order is unfinished: only more bytes can finish it.
+        Never while the reply at the head of the client's order is unfinished, or one that only the proxy waits for: only more
+        bytes can finish it.
         """
         line = self._line
+        if line.expect and line.expect[0].on_reply is not None:
+            return False
         if line.slots and not line.slots[0].full and line.client_silent is None:
             return False
         return line.held + self._returns.framer.partial > line.world.max_buffer

@@ -13,7 +13,7 @@ from tests.live.stand import DROP, IN_SCRATCH, MADE_UP, ON_KEYS, Stand
 from tests.live.test_drop_write_circumstances import SOME, on, on_all
 from tests.live.test_drop_write_exact import common_calls
 from tests.proxying import serve_proxy
-from tests.wire import encode
+from tests.wire import decode, encode
 
 NO_REPLY = "no reply was asked for"
 
@@ -202,3 +202,52 @@ def test_clients_that_know_a_password_and_those_that_do_not(stand: Stand):
             outside.verdict()
     finally:
         stand.tell(("CONFIG", "SET", "requirepass", ""))
+
+
+@on
+def test_replies_larger_than_may_be_held(stand: Stand):
+    """A reply that only the proxy waits for is read to its end, whatever its size: nothing stands still."""
+    value = b"0123456789abcdef" * (3 << 16)
+    stand.fill(("SET", "big", value))
+    stand._before = stand.state()
+    reply = b"$%d\r\n%s\r\n" % (len(value), value)
+    with serve_proxy(stand.server.url, DROP, max_buffer=1 << 20) as proxy:
+        held = Stand(stand.server, proxy, stand.table, _before=stand._before)
+        with proxy.connect() as client:
+            with held.dropping("GETDEL", IN_SCRATCH):
+                assert client.raw("GETDEL", "big") == reply
+            with held.dropping("GETDEL in a transaction", IN_SCRATCH):
+                assert held.transaction(client, ("GETDEL", "big"))[1] == b"*1\r\n" + reply
+            with held.dropping("SET GET, twice, before a read", IN_SCRATCH, IN_SCRATCH):
+                call = encode("SET", "big", "v", "GET")
+                client.send_bytes(call + call + encode("GET", "n"))
+                assert client.read(3) == [reply, reply, b"$1\r\n7\r\n"]
+        held.verdict()
+
+
+@on_all
+def test_messages_in_between(stand: Stand):
+    """Messages that arrive all the while come through, each once and in order, and no reply is taken for another."""
+    stand.use(DROP)
+    calls = stand.dropped(stand.tagged(SOME), 3)
+    heard: list[bytes] = []
+    with stand.proxy.connect(resp=3) as client, stand.server.connect() as speaker:
+        client.raw("CLIENT", "TRACKING", "ON", "BCAST")
+        client.raw("SUBSCRIBE", "news")
+        number = 0
+        for call, real, how in calls * 3:
+            with stand.dropping(call, how):
+                client.send_bytes(encode(*call))
+                for _ in range(20):
+                    speaker.raw("PUBLISH", "news", f"{number}")
+                    number += 1
+                while (frame := client.read()[0])[:1] == b">":
+                    heard.append(frame)
+            stand.compare(call, real.plain, frame, 3)
+        client.send("PING")
+        while (frame := client.read()[0])[:1] == b">":
+            heard.append(frame)
+        assert frame == b"+PONG\r\n"
+    messages = [decode(frame)[2] for frame in heard if b"message" in frame]
+    assert messages == [b"%d" % n for n in range(number)]
+    stand.verdict()
