@@ -32,7 +32,9 @@ class Meeting:
 
     def gone(self, waited: float) -> Fired:
         """The event for one that left before that."""
-        return self._otherwise(waited, "nothing", "fail", "the client left while it was kept waiting")
+        return self._otherwise(
+            waited, "nothing", "fail", "the client left while it was kept waiting"
+        )
 
     def _otherwise(self, waited: float, told: Seen, outcome: Outcome, why: str) -> Fired:
         detail = f"{self.decision.what}: {why}"
@@ -96,7 +98,11 @@ def _shut_until(engine: Engine, live: LiveRule) -> float | None:
     when, match = live.rule.when, live.rule.match
     lasts = live.fault.shuts_door()
     picks = (when.nth, when.first, when.every, when.limit, when.chance, when.trigger)
-    if lasts is None or when.skip or any(each is not None for each in (*picks, match.clients, match.connection)):
+    if (
+        lasts is None
+        or when.skip
+        or any(each is not None for each in (*picks, match.clients, match.connection))
+    ):
         return None
     until = _in_force(engine, live) + lasts
     return until if when.until is None else min(until, engine.since + when.until)
