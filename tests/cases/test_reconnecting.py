@@ -67,3 +67,51 @@ def test_gap_on_reconnect(stage, python, version, how, got, errors):
     """
     run = stage.play(GAP, python(f"redis=={version}"), "catch_up.py", how)
     assert run.said == {"got": got, "errors": errors}
+
+
+#: From the third SET on, who is connected already has a replica before it; who connects anew has the primary.
+OLD_PRIMARY = """
+faults:
+  - {fault: latency, name: switch, match: {commands: [SET]}, when: {nth: 3}, at: before_forward, delay: 1ms}
+  - fault: reply
+    name: old
+    match: {commands: "@write", connection: {opened_before: switch}}
+    at: before_forward
+    error: READONLY
+"""
+
+
+@pytest.mark.parametrize(
+    ("package", "script", "how", "last"),
+    [
+        ("redis@5.9.0", "npm_redis_set.mjs", "default", "READONLY"),
+        ("ioredis@5.11.1", "ioredis_set.mjs", "default", "READONLY"),
+        ("ioredis@5.11.1", "ioredis_set.mjs", "reconnect", "OK"),
+    ],
+)
+def test_stuck_on_the_old_primary(stage, npm, package, script, how, last):
+    """LibreChat#15500: connected to what is a replica now, it stays there; who connects anew on READONLY gets on."""
+    run = stage.play(OLD_PRIMARY, npm(package), script, how)
+    assert run.said == {"last": last, "failed": True}
+
+
+ACK_CUT = """
+faults:
+  - fault: disconnect
+    name: cut
+    match: {commands: [EVALSHA], arguments: {has: ack}}
+    when: {nth: 1}
+    at: before_forward
+    who: all
+  - {fault: admit, name: closed, when: {armed_by: cut}, new_connections: refuse, for: 2s}
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "done"), [("1.5.0", ["first"]), ("1.6.0", ["first", "second"])]
+)
+def test_worker_that_dies_of_an_acknowledgement(stage, python, version, done):
+    """dramatiq#207: cut off while it acknowledges a task, 1.5.0 takes no other; 1.6.0 goes on when the server is back."""
+    worker = python(f"dramatiq=={version}", "redis==3.5.3")
+    run = stage.play(ACK_CUT, worker, "dramatiq_worker.py")
+    assert run.said == done
