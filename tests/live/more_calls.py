@@ -271,6 +271,26 @@ ODD: tuple[Call, ...] = tuple(
     )
 )
 
+#: One of each kind: with and without keys, growing and shrinking, several keys, scripts, errors.
+SOME: tuple[Call, ...] = (
+    ("INCR", "n"),
+    ("SET", "str", "v", "GET"),
+    ("DEL", "str", "none"),
+    ("LPUSH", "l", "x"),
+    ("LPOP", "l"),
+    ("LMOVE", "l", "dst", "LEFT", "RIGHT"),
+    ("SUNIONSTORE", "dst", "s", "s2"),
+    ("XREADGROUP", "GROUP", "grp", "con", "STREAMS", "x", ">"),
+    ("XREADGROUP", "GROUP", "nogrp", "con", "STREAMS", "x", ">"),
+    ("ZINCRBY", "z", "2.5", "a"),
+    ("INCR", "l"),
+    ("INCR", "n", "n"),
+    ("SORT", "digits", "BY", "w_*", "STORE", "dst"),
+    ("EVAL", "return redis.call('INCR', KEYS[1])", "1", "n"),
+    ("FLUSHALL",),
+    ("SWAPDB", "0"),
+)
+
 MANY = tuple(f"many:{number}" for number in range(1000))
 BIG = b"0123456789abcdef" * 65536
 BIG_SETUP: tuple[Call, ...] = (

@@ -11,12 +11,12 @@ from typing import Any
 
 from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandTable
-from chaosproxy.core.reply_shape import choose
 from tests import servers
 from tests.calls import SETUP, SETUP_NEWER, Call
+from tests.live import expected
+from tests.live.expected import Real
 from tests.live.more_calls import MORE_SETUP, ODD_SETUP
 from tests.proxying import RunningProxy, serve_proxy, wait_for
-from tests.shapes import fits
 from tests.tools.make_command_table import command_reply
 from tests.wire import Wire, decode, encode, reply_end
 
@@ -31,47 +31,11 @@ faults:
   - {{fault: drop_write, match: {{keys: "*[^{KEPT}]"}}, tell: ok}}
 """
 
-IN_SCRATCH = "reply computed in scratch database 15"
-ON_KEYS = "reply computed on temporary keys"
-MADE_UP = "reply made from the reply table"
 TEMPORARY = b":chaosproxy:"
-REFUSED = "refused by the server"
-#: Errors that are known only where a copy could be made, or the command be tried.
-UNKNOWABLE = (b"-NOGROUP", b"-WRONGTYPE", b"-NOPERM")
 #: So many of a test's failures are shown.
 MOST = 30
 #: How long an event may take to be written once the client has its reply, in seconds.
 PATIENCE = 2.0
-
-#: No copy of a key can give these replies: the proxy makes them, right in type.
-MADE_UP_FOR = {
-    "FLUSHALL": "reaches beyond its keys",
-    "FLUSHDB": "reaches beyond its keys",
-    "SWAPDB": "reaches beyond its keys",
-    "MOVE": "its other half is another database",
-    "MIGRATE": "its other half is another server",
-    "RESTORE-ASKING": "is meant for a slot on its way",
-    "CLUSTER|FLUSHSLOT": "reaches beyond its keys",
-    "FUNCTION|DELETE": "is about code, not keys",
-    "FUNCTION|FLUSH": "is about code, not keys",
-    "FUNCTION|LOAD": "is about code, not keys",
-    "FUNCTION|RESTORE": "is about code, not keys",
-}
-#: Nor these: no server can copy what their module keeps.
-UNCOPIED = {"VADD", "VREM", "VSETATTR"}
-UNCOPIED_BECAUSE = f"{MADE_UP}: ERR not supported for this module key"
-SCRIPTS = {"EVAL", "EVALSHA", "FCALL"}
-BLOCKING = {"BLMOVE", "BLMPOP", "BLPOP", "BRPOP", "BRPOPLPUSH", "BZMPOP", "BZPOPMAX", "BZPOPMIN"}
-NOTHING = {b"*-1\r\n", b"$-1\r\n", b"_\r\n"}
-
-
-@dataclass(frozen=True)
-class Real:
-    """What the server itself says to a call: as it is, and (queued, element of EXEC's array) in a transaction."""
-
-    plain: bytes
-    queued: bytes
-    element: bytes
 
 
 @dataclass
@@ -158,57 +122,25 @@ class Stand:
             self._before = None
         return self._real[place]
 
-    def reason(
-        self, call: Call, resp: int, *, queued: bool = False, watching: bool = False
-    ) -> str | None:
-        """Why this call is left alone; None if it is dropped."""
-        command = self.parse(call)
-        if command.spec is None or not command.spec.is_write:
-            return "not_applicable"
-        if (
-            (queued or watching)
-            and not command.keys
-            and "number of arg" in str(self.real(call, resp).queued)
-        ):
-            return "refused"
-        if command.name in SCRIPTS and (self.server.cluster or not command.keys):
-            return "unknown_reply"
-        waits = command.name in BLOCKING or (
-            command.name == "XREADGROUP" and b"BLOCK" in command.args
-        )
-        if waits and not queued and self.real(call, resp).element in NOTHING:
-            return "blocking"
-        return None
+    def reason(self, call: Call, resp: int, **state: bool) -> str | None:
+        """Why this call is left alone, `queued` or while `watching`; None if it is dropped."""
+        real = self.real(call, resp)
+        return expected.reason(self.parse(call), real, cluster=self.server.cluster, **state)
 
-    def _same(self, call: Call, real: bytes, told: bytes, resp: int) -> bool:
-        if told == real:
-            return True
-        command = self.parse(call)
-        drawn = command.name == "SPOP" or (command.name == "XADD" and b"*" in command.args)
-        # A cluster has one database, and says so only when the command is carried out.
-        one = self.server.cluster and self._made_up(command)
-        if (real[:1] == b"-" and not one) or not (drawn or self._made_up(command)):
-            return False
-        node = choose(command.spec.reply, command) if command.spec else None
-        return node is not None and fits(node, told, resp)
-
-    @staticmethod
-    def _made_up(command: Command) -> bool:
-        if command.name == "COPY":
-            return b"DB" in command.args
-        return command.name in MADE_UP_FOR or command.name in UNCOPIED
+    def how(self, call: Call, *, refused: bool = False) -> str:
+        """How the reply to a call that is dropped must have been made."""
+        return expected.how(self.parse(call), cluster=self.server.cluster, refused=refused)
 
     def dropped(
-        self, calls: Iterable[Call], resp: int, *, queued: bool = False, watching: bool = False
+        self, calls: Iterable[Call], resp: int, **state: bool
     ) -> list[tuple[Call, Real, str]]:
         """Those of the calls that are dropped, with what the server says and how the reply must have been made."""
         found = []
         for call in calls:
-            if self.reason(call, resp, queued=queued, watching=watching) is None:
+            if self.reason(call, resp, **state) is None:
                 real = self.real(call, resp)
-                found.append(
-                    (call, real, self.how(call, b"" if queued or watching else real.queued))
-                )
+                refused = not any(state.values()) and real.queued[:1] == b"-"
+                found.append((call, real, self.how(call, refused=refused)))
         return found
 
     def transaction(self, client: Wire, *calls: Call) -> list[bytes]:
@@ -218,7 +150,8 @@ class Stand:
 
     def compare(self, call: Call, real: bytes, told: bytes, resp: int) -> None:
         """The client was told what the server says; where that cannot be foreseen, something of its type."""
-        if not self._same(call, real, told, resp):
+        cluster = self.server.cluster
+        if not expected.is_told(self.parse(call), real, told, resp, cluster=cluster):
             self.fail(call, "real", real, "told", told)
 
     def compare_transaction(
@@ -243,17 +176,6 @@ class Stand:
             start = end
         if start != len(result):
             self.fail(calls, "more than that", result[start:])
-
-    def how(self, call: Call, real: bytes) -> str:
-        """How the reply to a call that is dropped must have been made; `real`: what the server answers at once."""
-        command = self.parse(call)
-        if command.name in UNCOPIED:
-            return UNCOPIED_BECAUSE
-        if self._made_up(command) or not command.keys:
-            return REFUSED if real[:1] == b"-" else MADE_UP
-        # Weights and objects are found beside the real keys only.
-        patterns = command.name == "SORT" and {b"BY", b"GET"} & set(command.args[2:])
-        return ON_KEYS if self.server.cluster or patterns else IN_SCRATCH
 
     # -- what is told
 
@@ -336,13 +258,10 @@ class Stand:
         self, call: Call, real: bytes, told: bytes, events: list[dict[str, Any]], resp: int
     ) -> None:
         """As `compare`; a reply that the event says was made up, and why, need only be of the command's type."""
-        details = [event["detail"] for event in events]
         command = self.parse(call)
-        node = choose(command.spec.reply, command) if command.spec else None
-        made_up = node is not None and any(detail.startswith(MADE_UP) for detail in details)
-        unknown = any(detail.startswith(f"{MADE_UP}: ") for detail in details)
-        excused = real[:1] != b"-" or (unknown and real.startswith(UNKNOWABLE))
-        if not (made_up and excused and fits(node, told, resp)):
+        if not any(
+            expected.is_excused(command, real, told, event["detail"], resp) for event in events
+        ):
             self.compare(call, real, told, resp)
 
     def unchanged(self, what: object) -> None:

@@ -7,45 +7,11 @@ replies, send all at once or are many; gives proof that no copy stays behind and
 import pytest
 
 from tests.calls import Call
-from tests.live.more_calls import SCRIPTS
-from tests.live.stand import DROP, DROP_BUT_KEPT, IN_SCRATCH, ON_KEYS, Stand
+from tests.live.expected import IN_SCRATCH, ON_KEYS
+from tests.live.more_calls import SCRIPTS, SOME
+from tests.live.places import commonly, with_databases
+from tests.live.stand import DROP, DROP_BUT_KEPT, Stand
 from tests.wire import encode
-
-on = pytest.mark.parametrize("stand", [("redis70", False), ("valkey9", False)], indirect=True)
-on_all = pytest.mark.parametrize(
-    "stand",
-    [
-        ("redis70", False),
-        ("valkey9", False),
-        ("valkey9", True),
-        pytest.param(("redis62", False), marks=pytest.mark.matrix),
-        pytest.param(("redis82", False), marks=pytest.mark.matrix),
-        pytest.param(("redis62", True), marks=pytest.mark.matrix),
-        pytest.param(("redis70", True), marks=pytest.mark.matrix),
-        pytest.param(("redis82", True), marks=pytest.mark.matrix),
-    ],
-    indirect=True,
-)
-
-#: One of each kind: with and without keys, growing and shrinking, several keys, scripts, errors.
-SOME: tuple[Call, ...] = (
-    ("INCR", "n"),
-    ("SET", "str", "v", "GET"),
-    ("DEL", "str", "none"),
-    ("LPUSH", "l", "x"),
-    ("LPOP", "l"),
-    ("LMOVE", "l", "dst", "LEFT", "RIGHT"),
-    ("SUNIONSTORE", "dst", "s", "s2"),
-    ("XREADGROUP", "GROUP", "grp", "con", "STREAMS", "x", ">"),
-    ("XREADGROUP", "GROUP", "nogrp", "con", "STREAMS", "x", ">"),
-    ("ZINCRBY", "z", "2.5", "a"),
-    ("INCR", "l"),
-    ("INCR", "n", "n"),
-    ("SORT", "digits", "BY", "w_*", "STORE", "dst"),
-    ("EVAL", "return redis.call('INCR', KEYS[1])", "1", "n"),
-    ("FLUSHALL",),
-    ("SWAPDB", "0"),
-)
 
 
 def scripted(stand: Stand, calls: tuple[Call, ...]) -> tuple[Call, ...]:
@@ -55,7 +21,7 @@ def scripted(stand: Stand, calls: tuple[Call, ...]) -> tuple[Call, ...]:
 # -- the scratch database
 
 
-@on
+@with_databases
 @pytest.mark.parametrize("resp", [2, 3])
 def test_a_scratch_database_that_holds_something_is_left_alone(stand: Stand, resp: int):
     """Keys in it, of the same names too, stay as they are; temporary keys serve instead, scripts pass."""
@@ -67,7 +33,7 @@ def test_a_scratch_database_that_holds_something_is_left_alone(stand: Stand, res
     stand._before = stand.state()
     with stand.proxy.connect(resp=resp) as client:
         for call, real in zip(calls, reals, strict=True):
-            how = stand.how(call, real.queued)
+            how = stand.how(call, refused=real.queued[:1] == b"-")
             how = ON_KEYS if how == IN_SCRATCH else how
             with stand.dropping(call, how):
                 told = client.raw(*call)
@@ -88,7 +54,7 @@ def test_a_scratch_database_that_holds_something_is_left_alone(stand: Stand, res
     stand.verdict()
 
 
-@on
+@with_databases
 def test_a_client_in_the_scratch_database(stand: Stand):
     """Its own database is not taken for a scratch one, empty or not, nor is it once it has been in it."""
     stand.use(DROP)
@@ -114,7 +80,7 @@ def test_a_client_in_the_scratch_database(stand: Stand):
     stand.verdict()
 
 
-@on
+@with_databases
 def test_a_transaction_that_goes_to_the_scratch_database(stand: Stand):
     """What it does there itself is not overwritten, nor removed with the copies."""
     stand.use(DROP_BUT_KEPT)
@@ -133,7 +99,7 @@ def test_a_transaction_that_goes_to_the_scratch_database(stand: Stand):
     stand.verdict()
 
 
-@on
+@with_databases
 @pytest.mark.parametrize("state", ["alone", "transaction", "watching"])
 def test_what_scripts_leave_is_removed(stand: Stand, state: str):
     """A script that writes keys it does not declare leaves no trace, and the event says that it did."""
@@ -180,7 +146,7 @@ STATES: dict[str, tuple[tuple[Call, ...], tuple[Call, ...]]] = {
 }
 
 
-@on_all
+@commonly
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize("state", STATES)
 def test_a_server_that_refuses_writes(stand: Stand, state: str, resp: int):

@@ -8,9 +8,10 @@ from collections import Counter
 
 import pytest
 
-from tests.live.more_calls import BIG_SETUP, LARGE
-from tests.live.stand import DROP, IN_SCRATCH, MADE_UP, ON_KEYS, Stand
-from tests.live.test_drop_write_circumstances import SOME, on, on_all
+from tests.live.expected import IN_SCRATCH, MADE_UP, ON_KEYS
+from tests.live.more_calls import BIG_SETUP, LARGE, SOME
+from tests.live.places import commonly, with_databases
+from tests.live.stand import DROP, Stand
 from tests.live.test_drop_write_exact import common_calls
 from tests.proxying import serve_proxy
 from tests.wire import decode, encode
@@ -18,7 +19,7 @@ from tests.wire import decode, encode
 NO_REPLY = "no reply was asked for"
 
 
-@on_all
+@commonly
 @pytest.mark.parametrize("resp", [2, 3])
 def test_all_at_once(stand: Stand, resp: int):
     """Every write in one packet, reads among them: each reply is the one to its request, in order."""
@@ -37,7 +38,7 @@ def test_all_at_once(stand: Stand, resp: int):
     stand.verdict()
 
 
-@on_all
+@commonly
 def test_a_transaction_of_all_writes(stand: Stand):
     """Hundreds of writes between one MULTI and EXEC: as many elements, each its command's."""
     stand.use(DROP)
@@ -53,7 +54,7 @@ def test_a_transaction_of_all_writes(stand: Stand):
     stand.verdict()
 
 
-@on_all
+@commonly
 def test_large_ones(stand: Stand):
     """A megabyte as value and as key, a thousand keys: outside and inside transactions, and while watching."""
     stand.use(DROP)
@@ -67,7 +68,7 @@ def test_large_ones(stand: Stand):
             plain = direct.raw(*call)
             stand.fill(*setup)
             stand._before = stand.state()
-            how = stand.how(call, b"")
+            how = stand.how(call)
             with stand.dropping(call, how, how, how):
                 told = client.raw(*call)
                 in_transaction = stand.transaction(client, call)
@@ -78,7 +79,7 @@ def test_large_ones(stand: Stand):
     stand.verdict()
 
 
-@on_all
+@commonly
 @pytest.mark.parametrize("resp", [2, 3])
 def test_clients_that_want_no_replies(stand: Stand, resp: int):
     """CLIENT REPLY OFF and SKIP: dropped without a word, and what follows gets the replies that it should."""
@@ -112,7 +113,7 @@ def test_clients_that_want_no_replies(stand: Stand, resp: int):
     stand.verdict()
 
 
-@on
+@with_databases
 def test_a_command_that_blocks_waits_for_the_real_thing(stand: Stand):
     """A pop that would have waited is done once there is something; one that would not have waited is dropped."""
     stand.use(DROP)
@@ -135,7 +136,7 @@ def test_a_command_that_blocks_waits_for_the_real_thing(stand: Stand):
     stand.verdict()
 
 
-@on_all
+@commonly
 @pytest.mark.parametrize("place", ["scratch", "keys"])
 def test_many_clients_at_once(stand: Stand, place: str):
     """Twenty clients with writes to the same keys, in and out of transactions: none sees another's copies."""
@@ -172,14 +173,14 @@ def test_many_clients_at_once(stand: Stand, place: str):
     stand.verdict()
 
 
-@on_all
+@commonly
 def test_clients_that_know_a_password_and_those_that_do_not(stand: Stand):
     """Who is not let in is told so; who is gets replies computed on its own connection, though the proxy knows no password.
 
     While it watches, only a connection of the proxy's own could compute: the reply is made up, and the event says why.
     """
     increment, flush = stand.tagged((("INCR", "n"), ("FLUSHALL",)))
-    how = stand.how(increment, b"")
+    how = stand.how(increment)
     stand.tell(("CONFIG", "SET", "requirepass", "secret"))
     try:
         with serve_proxy(stand.server.url, DROP) as proxy:
@@ -204,7 +205,7 @@ def test_clients_that_know_a_password_and_those_that_do_not(stand: Stand):
         stand.tell(("CONFIG", "SET", "requirepass", ""))
 
 
-@on
+@with_databases
 def test_replies_larger_than_may_be_held(stand: Stand):
     """A reply that only the proxy waits for is read to its end, whatever its size: nothing stands still."""
     value = b"0123456789abcdef" * (3 << 16)
@@ -225,7 +226,7 @@ def test_replies_larger_than_may_be_held(stand: Stand):
         held.verdict()
 
 
-@on_all
+@commonly
 def test_messages_in_between(stand: Stand):
     """Messages that arrive all the while come through, each once and in order, and no reply is taken for another."""
     stand.use(DROP)

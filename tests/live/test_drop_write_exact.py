@@ -11,26 +11,11 @@ import pytest
 from chaosproxy.core.command_table import CommandTable
 from tests import servers
 from tests.calls import Call, writes
+from tests.live.expected import MADE_UP_FOR, UNCOPIED, Real
 from tests.live.more_calls import ACCEPTED, ODD, REFUSED, SCRIPTS, TWICE
-from tests.live.stand import DROP, DROP_BUT_KEPT, MADE_UP_FOR, UNCOPIED, Real, Stand
+from tests.live.places import everywhere
+from tests.live.stand import DROP, DROP_BUT_KEPT, Stand
 from tests.wire import encode
-
-#: All of them by default; what the older and the newest say beyond that is for `-m matrix`.
-DEFAULT = ("redis70", "valkey9")
-WHERE = [
-    pytest.param(
-        (name, cluster),
-        resp,
-        id=f"{name}-{'cluster' if cluster else 'alone'}-resp{resp}",
-        marks=() if name in DEFAULT else pytest.mark.matrix,
-    )
-    for name in servers.NAMES
-    for cluster in (False, True)
-    for resp in (2, 3)
-]
-
-
-everywhere = pytest.mark.parametrize(("stand", "resp"), WHERE, indirect=["stand"])
 
 
 def common_calls(stand: Stand) -> tuple[Call, ...]:

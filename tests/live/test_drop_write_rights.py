@@ -7,21 +7,11 @@ no copy stays behind, and that the client's connection and transactions are as t
 import pytest
 
 from tests.calls import Call
-from tests.live.stand import DROP, MADE_UP, UNKNOWABLE, Stand
-from tests.live.test_drop_write_circumstances import SOME
+from tests.live.expected import MADE_UP, UNKNOWABLE
+from tests.live.more_calls import SOME
+from tests.live.places import commonly
+from tests.live.stand import DROP, Stand
 from tests.wire import encode
-
-SERVERS = [
-    ("redis70", False),
-    ("valkey9", False),
-    ("valkey9", True),
-    pytest.param(("redis62", False), marks=pytest.mark.matrix),
-    pytest.param(("redis62", True), marks=pytest.mark.matrix),
-    pytest.param(("redis70", True), marks=pytest.mark.matrix),
-    pytest.param(("redis82", False), marks=pytest.mark.matrix),
-    pytest.param(("redis82", True), marks=pytest.mark.matrix),
-]
-on_all = pytest.mark.parametrize("stand", SERVERS, indirect=True)
 
 ALL = "~* +@all"
 RIGHTS = {
@@ -50,7 +40,7 @@ def become(stand: Stand, rights: str) -> None:
     stand.tell(("ACL", "SETUSER", "little", "reset", "on", ">pw", *rights.split()))
 
 
-@on_all
+@commonly
 @pytest.mark.parametrize("rights", RIGHTS)
 def test_users_with_few_rights(stand: Stand, rights: str):
     """Whatever is forbidden, a write that the user may do is dropped and one that it may not do is refused."""
