@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
+from chaosproxy.profile import load
 from tests import servers
 from tests.clients import installs
 from tests.clients.installs import Install
-from tests.proxying import RunningProxy, serve_proxy
+from tests.proxying import RunningProxy, serve_proxy, source_of
 
 SCRIPTS = Path(__file__).parent / "scripts"
 RUNS = 5
+SEED = 1
 
 
 @dataclass(frozen=True)
@@ -43,30 +45,32 @@ class Stage:
         *args: object,
         before: list[tuple[Any, ...]] | None = None,
         look: Callable[[servers.Server], Any] = lambda _: None,
+        sets: tuple[str, ...] = (),
         when_ready: bool = False,
     ) -> Run:
         """Play a case five times from the start, and give what came out of it: each time the same.
 
-        `profile` is YAML or a shipped name. The program gets the proxy's port, the server's own port and `args`. `before`
-        are commands for the server, `look` what to read from it afterwards. `when_ready`: the profile comes into force when
-        the program says "ready" and waits for a line.
+        `profile` is YAML or a shipped name, `sets` is what `--set` would change of it. The program gets the proxy's port, the
+        server's own port and `args`. `before` are commands for the server, `look` what to read from it afterwards.
+        `when_ready`: the profile comes into force when the program says "ready" and waits for a line.
         """
+        loaded = load([source_of(profile)], overrides=sets)
         played = []
         for _ in range(RUNS):
             self.server.ask("FLUSHALL")
             self.server.ask("SCRIPT", "FLUSH")
             for command in before or []:
                 self.server.ask(*command)
-            played.append(self._once(profile, install, script, args, look, when_ready))
+            played.append(self._once(loaded, install, script, args, look, when_ready))
         assert [run for run in played if run != played[0]] == [], "not always the same"
         return played[0]
 
     def _once(self, profile, install, script, args, look, when_ready) -> Run:
-        generation = self.proxy.use("calm" if when_ready else profile)
+        generation = 0 if when_ready else self.proxy.service.use(profile, SEED)
         program = install.start(SCRIPTS / script, self.proxy.port, self.server.port, *args)
         if when_ready:
             assert program.stdout.readline() == "ready\n", program.communicate()
-            generation = self.proxy.use(profile)
+            generation = self.proxy.service.use(profile, SEED)
             program.stdin.write("\n")
             program.stdin.flush()
         said = installs.result(program)

@@ -118,9 +118,10 @@ def test_ioredis_with_a_time_limit(stage, npm):
 )
 def test_own_lock(stage, python, version, how, told):
     """A lock whose owner, asking twice, is told that it is somebody else's; right is an error, or to look."""
-    run = stage.play(lost("SET"), python(f"redis=={version}"), "lock.py", how)
+    sets = ("lost-ack.match.commands=SET", "lost-ack.match.arguments={has: NX}")
+    run = stage.play("lost-ack", python(f"redis=={version}"), "lock.py", how, sets=sets)
     assert run.said == {"told": told, "ours": True}
-    assert run.fired == [("disconnect", "SET", "yes")]
+    assert run.fired == [("lost-ack", "SET", "yes")]
 
 
 JOBS = [("RPUSH", "q", "job1", "job2")]

@@ -24,24 +24,24 @@ def test_worker_that_never_comes_back(stage, npm, version, done):
     assert run.said == {"running": True, "done": done}
 
 
-SILENT = """
-faults:
-  - {fault: blackhole, match: {commands: [SUBSCRIBE]}, when: {nth: 1}, at: after_reply, what: connection}
-"""
+#: As half-open's opening comment says for a subscriber.
+SUBSCRIBER = ("half-open.match.commands=SUBSCRIBE", "half-open.when.nth=1")
 
 
 @pytest.mark.parametrize("how", ["sync", "asyncio"])
 @pytest.mark.parametrize("version", ["4.5.5", "5.2.1", "6.4.0", "8.1.0"])
 def test_half_open_subscriber(stage, python, version, how):
     """redis-py#2417: on a connection that fell silent it hears nothing for ever, without an exception."""
-    run = stage.play(SILENT, python(f"redis=={version}"), "subscribe.py", how)
+    run = stage.play("half-open", python(f"redis=={version}"), "subscribe.py", how, sets=SUBSCRIBER)
     assert run.said == {"heard": False, "error": None}
-    assert run.fired == [("blackhole", "SUBSCRIBE", "yes")]
+    assert run.fired == [("half-open", "SUBSCRIBE", "yes")]
 
 
 def test_half_open_subscriber_that_asks(stage, python):
     """Repaired: it sends PING where nothing comes, and connects again where no answer does."""
-    run = stage.play(SILENT, python("redis==8.1.0"), "subscribe.py", "watched")
+    run = stage.play(
+        "half-open", python("redis==8.1.0"), "subscribe.py", "watched", sets=SUBSCRIBER
+    )
     assert run.said == {"heard": True, "error": None}
 
 
