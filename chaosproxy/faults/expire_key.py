@@ -116,9 +116,11 @@ class ExpireKey(Fault):
         "now: the key expires. evict: it is evicted. strip_ttl: no time to live is ever set; what a command sets beside it is set, "
         "EXPIRE and HEXPIRE are acknowledged, KEEPTTL is left out. no_renewal: nothing that has a time to live gets a longer one: "
         "EXPIRE, HEXPIRE, GETEX and HGETEX are answered as if they had done it, SET, SETEX and PSETEX write their value with the "
-        "time that is left; a first time to live, and a shorter one, is set. {ttl_scale: 0.01} and {ttl_set: 3s} replace every "
-        "time to live, to the millisecond, and never by less than one. {clock_skew: -30s} moves absolute times (EXAT, PXAT, "
-        "EXPIREAT and their kin), as from a client whose clock is wrong.",
+        "time that is left; a first time to live, and a shorter one, is set, and HSETEX, MSETEX and RESTORE write anew. (In a "
+        "transaction SET and GETEX, and before Redis 7.0 EXPIRE too, go by the time that the key has when they are queued.) "
+        "{ttl_scale: 0.01} and {ttl_set: 3s} replace every time to live, absolute ones by the proxy's clock, to the millisecond "
+        "and by no less than one; what is shorter than ttl_set becomes longer. {clock_skew: -30s} moves absolute times (EXAT, "
+        "PXAT, EXPIREAT and their kin), as from a client whose clock is wrong; EXPIRETIME and TIME answer as ever.",
     )
 
     @property
