@@ -31,9 +31,9 @@ class Meeting:
         return self._otherwise(waited, "late", "ok", "let in at a switch")
 
     def gone(self, waited: float) -> Fired:
-        """The event for one that left before that."""
+        """The event for one that ended before that."""
         return self._otherwise(
-            waited, "nothing", "fail", "the client left while it was kept waiting"
+            waited, "nothing", "fail", "the connection ended while it was kept waiting"
         )
 
     def _otherwise(self, waited: float, told: Seen, outcome: Outcome, why: str) -> Fired:

@@ -25,6 +25,10 @@ class Bucket:
         self._free = max(self._free, since) + size / self.rate
         return self._free
 
+    def is_idle(self, now: float) -> bool:
+        """Whether all has passed: then a new one would do as well."""
+        return self._free <= now
+
     def pieces(self, raw: bytes) -> list[bytes]:
         """Cut bytes into pieces that each take about QUANTUM seconds."""
         size = max(1, int(self.rate * QUANTUM))

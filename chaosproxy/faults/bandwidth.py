@@ -9,6 +9,8 @@ from chaosproxy.core.fault import Context, Fault, fault
 from chaosproxy.core.setting import setting
 from chaosproxy.core.units import RATE, choice
 
+#: With so many connections' buckets, those through which nothing passes are let go.
+MANY = 1000
 #: For requests and for replies, by connection; None: those that all share.
 Buckets = dict[int | None, tuple[Bucket, Bucket]]
 
@@ -46,9 +48,18 @@ class Bandwidth(Fault):
         buckets = cast("Buckets", context.state)
         whose = context.connection if self.shared == "connection" else None
         if whose not in buckets:
+            if len(buckets) >= MANY:
+                _forget_idle(buckets, context.now)
             buckets[whose] = Bucket(self.rate), Bucket(self.rate)
         requests, replies = buckets[whose]
         return Pace(
             requests if self.direction != "to_client" else None,
             replies if self.direction != "to_upstream" else None,
         )
+
+
+def _forget_idle(buckets: Buckets, now: float) -> None:
+    """Forget the buckets of connections that have nothing on its way, or are gone."""
+    idle = [whose for whose, both in buckets.items() if all(each.is_idle(now) for each in both)]
+    for whose in idle:
+        del buckets[whose]

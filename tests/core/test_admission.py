@@ -131,7 +131,7 @@ def test_let_in_or_gone():
     assert fired.detail == "reset: let in at a switch"
     fired = meeting.gone(3.0)
     assert (fired.told, fired.outcome, fired.delay) == ("nothing", "fail", 3.0)
-    assert fired.detail == "reset: the client left while it was kept waiting"
+    assert fired.detail == "reset: the connection ended while it was kept waiting"
 
 
 # -- nobody listens

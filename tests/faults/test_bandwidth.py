@@ -2,6 +2,8 @@
 
 import pytest
 
+from chaosproxy.core.bucket import Bucket
+from chaosproxy.faults.bandwidth import MANY
 from tests.conversation import Talk, command, reply
 
 VALUE = '"' + "v" * 94 + '"'  # with its header and line breaks a hundred bytes and one
@@ -165,6 +167,7 @@ def test_a_reply_too_large_to_be_held():
     rules = """
 - {fault: bandwidth, name: replies, rate: 100B/s, direction: to_client}
 - {fault: bandwidth, name: both, rate: 1KiB/s}
+- {fault: bandwidth, name: requests, rate: 2KiB/s, direction: to_upstream}
 """
     with Talk(rules, max_buffer=100) as talk:
         talk.client("GET a")
@@ -176,6 +179,7 @@ def test_a_reply_too_large_to_be_held():
         assert len(talk.heard("client")) == 502
         detail = "1024 bytes a second, the request only: the reply is too large to be held"
         talk.expect_fired("both", detail=detail)
+        talk.expect_fired("requests", detail="2048 bytes a second")
         assert talk.skipped("replies") == ["too_large"]
 
 
@@ -189,6 +193,26 @@ def test_a_request_too_large_to_be_held():
         talk.upstream("+OK")
         talk.expect_client("+OK")
         assert talk.skipped("bandwidth") == ["too_large"]
+
+
+def test_many_connections():
+    """Connections that are gone leave no bucket behind, those on which something passes keep theirs."""
+    with Talk(SLOW % "to_client") as talk:
+        (live,) = talk.world.engine.rules
+        talk.client("GET a")
+        talk.expect_upstream("GET a")
+        talk.upstream(VALUE)
+        mine = live.state[talk.connection]
+        for number in range(MANY - 1):
+            live.state[-number - 1] = Bucket(100), Bucket(100)
+        other = talk.another()
+        other.client("GET b")
+        other.expect_upstream("GET b")
+        assert set(live.state) == {talk.connection, other.connection}
+        assert live.state[talk.connection] is mine
+        other.client_gone()
+        talk.wait(2)
+        talk.expect_client(VALUE)
 
 
 # -- ends

@@ -206,7 +206,7 @@ def test_left_while_it_was_kept_waiting(redis70):
         time.sleep(0.1)
         wire.reset()
         (event,) = proxy.wait_events()
-        assert event["detail"] == "reset: the client left while it was kept waiting"
+        assert event["detail"] == "reset: the connection ended while it was kept waiting"
         assert 0 < event["delay"] < 20
 
 

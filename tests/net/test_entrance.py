@@ -121,5 +121,5 @@ def test_who_leaves_early_is_written_down(loop):
     loop.run(leave(), 10)
     fired, skipped = heard
     assert (fired.told, fired.outcome) == ("nothing", "fail")
-    assert fired.detail == "accept: the client left while it was kept waiting"
+    assert fired.detail == "accept: the connection ended while it was kept waiting"
     assert skipped.reason == "client_gone"
