@@ -54,8 +54,9 @@ def test_deleted_and_not_rewritten(stage, python, how, left):
 
 LOST_EXPIRE = """
 faults:
-  - {fault: disconnect, match: {commands: [EXPIRE]}, when: {nth: 1}, at: before_forward, how: reset}
+  - {fault: disconnect, name: cut, match: {commands: [EXPIRE]}, at: before_forward, how: reset}
 """
+ONCE = ("cut.when.nth=1",)
 
 
 def turns(server):
@@ -63,19 +64,22 @@ def turns(server):
 
 
 @pytest.mark.parametrize(
-    ("profile", "how", "failed", "left"),
+    ("profile", "sets", "how", "failed", "left"),
     [
-        # The error comes after the write: the turn is there twice.
-        (LOST_EXPIRE, "library", 1, (2, True)),
+        # The error comes after the write: who tries again has the turn twice, or more often, and for ever.
+        (LOST_EXPIRE, ONCE, "library", 1, (2, True)),
+        (LOST_EXPIRE, (), "library", 3, (3, False)),
         # No error, and no time to live.
-        ("immortal-keys", "library", 0, (1, False)),
-        (LOST_EXPIRE, "transaction", 1, (1, True)),
+        ("immortal-keys", (), "library", 0, (1, False)),
+        (LOST_EXPIRE, ONCE, "transaction", 1, (1, True)),
+        (LOST_EXPIRE, (), "transaction", 3, (0, False)),
     ],
+    ids=["once", "always", "swallowed", "once, repaired", "always, repaired"],
 )
-def test_immortal_chat(stage, python, profile, how, failed, left):
+def test_immortal_chat(stage, python, profile, sets, how, failed, left):
     """langchain-community writes the turn, then its time to live: one without the other, or the turn twice."""
     chat = python("langchain-community==0.4.2", "redis==6.4.0")
-    run = stage.play(profile, chat, "langchain_turn.py", how, look=turns)
+    run = stage.play(profile, chat, "langchain_turn.py", how, look=turns, sets=sets)
     assert (run.said, run.found) == (failed, left)
 
 

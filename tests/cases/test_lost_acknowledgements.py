@@ -50,15 +50,18 @@ def test_redis_py_control(stage, python, version, how):
     assert run.fired == [("disconnect", command, "no")]
 
 
-@pytest.mark.parametrize(
-    ("version", "how"),
-    [("5.2.1", "host"), ("5.2.1", "pipeline"), ("6.4.0", "url"), ("8.1.0", "url")],
-)
-def test_redis_py_raises(stage, python, version, how):
-    """5.2.1, and every version made with from_url(), does not retry: once, and an error."""
-    command = "EXEC" if how == "pipeline" else "RPUSH"
-    client = python(f"redis=={version}")
-    run = stage.play(lost(command), client, "push.py", how, look=messages)
+@pytest.mark.parametrize("how", ["url", "pool"])
+@pytest.mark.parametrize("version", ["6.4.0", "7.1.0", "8.1.0"])
+def test_redis_py_made_otherwise_raises(stage, python, version, how):
+    """The same versions, made with from_url() or from a pool, do not try again: once, and an error."""
+    run = stage.play("lost-ack", python(f"redis=={version}"), "push.py", how, look=messages)
+    assert (run.said, run.found) == ("ConnectionError", [b"m1"])
+
+
+@pytest.mark.parametrize(("how", "command"), [("host", "RPUSH"), ("pipeline", "EXEC")])
+def test_older_redis_py_raises(stage, python, how, command):
+    """5.2.1 does not try again, however it is made."""
+    run = stage.play(lost(command), python("redis==5.2.1"), "push.py", how, look=messages)
     assert (run.said, run.found) == ("ConnectionError", [b"m1"])
 
 

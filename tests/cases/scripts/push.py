@@ -1,4 +1,4 @@
-"""Stores one message; says what the call gave. Takes ports, and how: host, url or pipeline."""
+"""Stores one message; says what the call gave. Takes ports, and how: host, url, pool or pipeline."""
 
 import json
 import sys
@@ -8,6 +8,8 @@ import redis
 port, _, how = sys.argv[1:]
 if how == "url":
     client = redis.Redis.from_url(f"redis://127.0.0.1:{port}")
+elif how == "pool":
+    client = redis.Redis(connection_pool=redis.ConnectionPool(host="127.0.0.1", port=int(port)))
 else:
     client = redis.Redis(host="127.0.0.1", port=int(port))
 try:
