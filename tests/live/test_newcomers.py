@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from tests.proxying import serve_proxy, wait_for
+from chaosproxy.profile import load
+from tests.proxying import serve_proxy, source_of, wait_for
 from tests.wire import Wire, decode
 
 ALL = "faults:\n- {fault: admit, %s}\n"
@@ -268,3 +269,79 @@ def test_many_at_once(redis70):
             thread.join()
         assert sorted(heard) == ["ERR go away"] * 20 + ["PONG"] * 30
         assert len(proxy.events()) == 20
+
+
+@pytest.fixture
+def taken(redis70):
+    """A proxy that wants to listen again, on a port that somebody else has taken meanwhile."""
+    with serve_proxy(redis70.url) as proxy:
+        proxy.use(ALL % "new_connections: refuse, for: 100ms")
+        assert refused(proxy.port)
+        with socket.create_server(("127.0.0.1", proxy.port)) as other:
+            other.settimeout(5)
+            time.sleep(0.3)
+            with socket.create_connection(("127.0.0.1", proxy.port), 10):
+                other.accept()[0].close()
+            yield proxy, other
+
+
+def answers(proxy):
+    try:
+        with proxy.connect() as wire:
+            return wire.ask("PING") == "PONG"
+    except (OSError, EOFError):
+        return False
+
+
+def test_somebody_else_takes_the_port_meanwhile(taken):
+    """A port that is taken while nobody listens is waited for."""
+    proxy, other = taken
+    other.close()
+    wait_for(lambda: answers(proxy), "the port")
+
+
+def test_shut_while_the_port_is_waited_for(taken):
+    """Who is to refuse again meanwhile no longer waits; who is then not to after all does."""
+    proxy, other = taken
+    proxy.use(ALL % "new_connections: refuse")
+    time.sleep(0.2)
+    other.close()
+    assert refused(proxy.port)
+    proxy.use("calm")
+    wait_for(lambda: answers(proxy), "the port")
+
+
+def test_shut_for_a_moment_while_the_port_is_waited_for(taken):
+    """A refusal that ends before anybody woke up changes nothing: it is waited for once, not twice."""
+    proxy, other = taken
+    shut = load([source_of(ALL % "new_connections: refuse")])
+    calm = load([source_of("calm")])
+    both = lambda: [proxy.service._proxy.use(profile, 1) for profile in (shut, calm)]  # noqa: E731
+    proxy.service._loop.call(both)
+    other.close()
+    wait_for(lambda: answers(proxy), "the port")
+    with proxy.connect() as wire:
+        assert wire.ask("PING") == "PONG"
+
+
+def test_shut_while_it_begins_to_listen(redis70):
+    """A door that is to be shut again before it is open ends up shut."""
+    shut = load([source_of(ALL % "new_connections: refuse")])
+    calm = load([source_of("calm")])
+    with serve_proxy(redis70.url, ALL % "new_connections: refuse") as proxy:
+        assert refused(proxy.port)
+        both = lambda: [proxy.service._proxy.use(profile, 1) for profile in (calm, shut)]  # noqa: E731
+        proxy.service._loop.call(both)
+        time.sleep(0.3)
+        assert refused(proxy.port)
+        proxy.use("calm")
+        wait_for(lambda: answers(proxy), "the door")
+
+
+def test_the_end_while_the_port_is_waited_for(taken):
+    """A proxy that still waits for its port ends like any other."""
+    proxy, other = taken
+    proxy.stop()
+    other.close()
+    time.sleep(0.2)
+    assert refused(proxy.port)
