@@ -513,3 +513,18 @@ def test_expire_is_stripped_of_all():
         talk.upstream("+OK", *["+QUEUED"] * 5, "*[:1 +OK :1 :1 +OK]")
         talk.expect_client(":1")
         talk.expect_fired("expire_key", applied="no", told="ok", outcome="false_ok")
+
+
+@modes
+def test_raw_meanwhile(mode, way, how):
+    """The connection is no longer understood: the command passes, and what was not known then stays so."""
+    with Talk(rule(mode)) as talk:
+        talk.client("GET k")
+        talk.side(CONFIG)
+        talk.upstream(b"?\r\n")
+        talk.expect_raw("upstream")
+        talk.expect_upstream("GET k")
+        talk.expect_client(b"?\r\n")
+        talk.expect_fired("expire_key", applied="unknown", detail=UNKNOWN)
+        talk.side(":0")
+        assert talk.skipped("expire_key") == []
