@@ -7,7 +7,7 @@ no copy stays behind, and that the client's connection and transactions are as t
 import pytest
 
 from tests.calls import Call
-from tests.live.expected import MADE_UP, UNKNOWABLE
+from tests.live.expected import MADE_UP, ON_KEYS, UNKNOWABLE
 from tests.live.more_calls import SOME
 from tests.live.places import commonly
 from tests.live.stand import DROP, Stand
@@ -96,3 +96,22 @@ def after(stand: Stand, client, call: Call) -> None:
     (_, line) = [each for each in place.splitlines() if "user=little" in each]
     if " db=0 " not in line or " flags=N " not in line:
         stand.fail(call, "left the connection so", line[:130])
+
+
+@pytest.mark.parametrize(
+    "stand", [("redis70", True), ("valkey9", True)], indirect=True, ids=["redis70", "valkey9"]
+)
+@pytest.mark.parametrize(
+    "key", [b"app:1", b"app:{x}1", b"app:{}", b"app:a{b", b"app:a}b", b"app:\xff"]
+)
+def test_a_temporary_key_begins_as_the_real_one(stand: Stand, key: bytes):
+    """Users are given keys by their beginnings, and a cluster by their hash tags: a temporary key has both."""
+    stand.use(DROP)
+    become(stand, "~app:* +@all")
+    with stand.proxy.connect() as client:
+        client.raw("AUTH", "little", "pw")
+        with stand.dropping(key, ON_KEYS):
+            assert client.raw("INCR", key) == b":1\r\n"
+        with stand.dropping(key, ON_KEYS):
+            assert client.raw("BITOP", "NOT", key, key) == b":0\r\n"
+    stand.verdict()
