@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from chaosproxy.core.resp import RequestFramer
-from tests.conversation import reply
+from tests.conversation import Talk, reply
 
 Args = Sequence[bytes]
 
@@ -160,3 +160,11 @@ class Toy:
             for part in parts
         )  # fmt: skip
         return b"%s%d\r\n%s" % (b"*" if self.protocol == 2 else b">", len(parts), body)
+
+
+def serve(talk: Talk, toy: Toy) -> None:
+    """Let the toy answer all that reaches the upstream, until nothing does."""
+    while said := talk.heard("upstream"):
+        toy.receive(said)
+        frames, toy.out = toy.out, []
+        talk.upstream(*frames)

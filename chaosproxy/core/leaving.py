@@ -34,7 +34,7 @@ class Leaving:
             if not slot.full:
                 if self.ended:
                     self._break_off(slot)
-                else:
+                elif slot.before or slot.parts:
                     line.flush(slot, reply=not slot.whole)
                 return
             if slot.never or slot.waiting or slot.due > now:
@@ -43,13 +43,18 @@ class Leaving:
                 return
             if slot.final is not None and not self._finish(slot, slot.final, now):
                 return
-            slots.popleft()
-            line.flush(slot)
-            if slot.last_runs:
-                self._flushing += slot.last_runs
-                line.effects.append(AwaitFlush())
+            self._left(slots.popleft())
         if self.ended and not (slots or line.closed) and line.client_silent is None:
             self._hang_up(rest=not line.expect)
+
+    def _left(self, slot: Slot) -> None:
+        """A reply has left: what comes right behind it, and what is to happen once the client has it."""
+        line = self.line
+        if slot.behind:
+            line.flush(slot)
+        if slot.last_runs:
+            self._flushing += slot.last_runs
+            line.effects.append(AwaitFlush())
 
     def _give(self, slot: Slot, now: float) -> bool:
         """Give the client its share of a reply, in pieces where that was decided; False while there is more to come."""

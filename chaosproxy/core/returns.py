@@ -145,7 +145,6 @@ class Returns:
         """Bytes of a slot's reply: to the client at once, if it is its turn and nobody has to see the whole."""
         line = self.line
         if not slot.whole and line.at_turn(slot):
-            line.flush(slot)
             line.give(raw)
             return
         slot.parts.append(raw)

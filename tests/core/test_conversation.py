@@ -475,3 +475,20 @@ def test_holding_a_reply():
         talk.wait(1)
         talk.expect_client('"A"')
         assert not talk.conversation.holding
+
+
+def test_never_paused_while_only_the_proxy_waits():
+    """A reply that only the proxy waits for is read whatever is held: it is what lets things go on."""
+    rules = """
+- {fault: latency, match: {commands: GET}, at: after_apply, delay: 1s}
+- {fault: run, match: {commands: SET}, at: before_forward, commands: [[INCR, n]]}
+"""
+    with Talk(rules, max_buffer=100) as talk:
+        talk.client("GET a", "SET a 1", "PING")
+        talk.heard("upstream")
+        talk.upstream(b"$200\r\n" + b"x" * 200 + b"\r\n")
+        assert not talk.conversation.upstream_paused
+        talk.upstream(":1")
+        assert talk.conversation.upstream_paused
+        talk.wait(1)
+        talk.heard("client")

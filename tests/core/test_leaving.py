@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.conversation import Talk
+from tests.conversation import Talk, reply
 
 RUN_LAST = "- {fault: run, match: {commands: SET}, at: after_reply, commands: [[INCR, n]]}"
 LATE_GET = "- {fault: latency, match: {commands: GET}, at: after_apply, delay: 1s}"
@@ -150,3 +150,19 @@ def test_a_cut_that_is_let_go_while_its_reply_is_on_its_way(end):
             talk.expect_raw("upstream")
             talk.expect_client(b"\r\nhello\r\n?\r\n")
         assert talk.skipped("disconnect") == ["switched" if end == "switch" else "raw"]
+
+
+@both
+def test_a_message_behind_a_reply_in_pieces(protocol):
+    """What came in the middle of a reply that leaves in pieces comes behind the last of them."""
+    kind = ">" if protocol == 3 else "*"
+    first, second = f'{kind}["subscribe" "a" :1]', f'{kind}["subscribe" "b" :2]'
+    message = f'{kind}["message" "a" "x"]'
+    rule = "- {fault: slice, match: {commands: SUBSCRIBE}, split: [-1], gap: 1s}"
+    with Talk(rule, protocol=protocol) as talk:
+        talk.client("SUBSCRIBE a b")
+        talk.heard("upstream")
+        talk.upstream(first, message, second)
+        talk.expect_client(first, reply(second)[:-1])
+        talk.wait(1)
+        talk.expect_client(b"\n", message)

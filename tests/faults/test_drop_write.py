@@ -3,6 +3,7 @@
 import pytest
 
 from tests.conversation import Talk
+from tests.toy import Toy, serve
 
 DROPPED = "-ERR the write was dropped by the fault drop_write"
 
@@ -138,3 +139,75 @@ def test_a_switch_while_the_reply_is_computed():
         talk.upstream_gone()
         talk.expect_closed("close")
         assert talk.skipped("drop_write") == ["upstream_gone"]
+
+
+# -- tell: ok, in a transaction that ends otherwise than carried out
+
+
+def queued(talk: Talk) -> Toy:
+    """A swallowed write between MULTI and EXEC."""
+    toy = Toy(talk.protocol)
+    talk.client("MULTI", "SET k:1 v")
+    serve(talk, toy)
+    talk.expect_client("+OK", "+QUEUED")
+    return toy
+
+
+@both
+def test_swallowed_in_a_transaction(protocol):
+    """Only the write's element reaches the client; it was applied to copies."""
+    with Talk(dropped("ok"), protocol=protocol) as talk:
+        toy = queued(talk)
+        talk.client("EXEC", "PING")
+        serve(talk, toy)
+        talk.expect_client("*[+1]", "+PONG")
+        talk.expect_fired("drop_write", applied="no", told="ok", outcome="false_ok")
+
+
+@both
+@pytest.mark.parametrize("end", ["DISCARD", "WATCH failed", "upstream_gone", "raw", "switch"])
+def test_swallowed_in_a_transaction_that_is_not_carried_out(protocol, end):
+    """Where the transaction ends otherwise nothing was dropped, and nothing is said to have been."""
+    with Talk(dropped("ok"), protocol=protocol) as talk:
+        toy = queued(talk)
+        match end:
+            case "DISCARD":
+                talk.client("DISCARD")
+                serve(talk, toy)
+                talk.expect_client("+OK")
+                assert talk.skipped("drop_write") == ["aborted"]
+            case "WATCH failed":
+                talk.client("EXEC")
+                talk.heard("upstream")
+                talk.upstream("*-1" if protocol == 2 else "_")
+                talk.expect_client("*-1" if protocol == 2 else "_")
+                assert talk.skipped("drop_write") == ["aborted"]
+            case "upstream_gone":
+                talk.upstream_gone()
+                talk.expect_closed("close")
+                assert talk.skipped("drop_write") == ["upstream_gone"]
+            case "raw":
+                talk.upstream(b"?\r\n")
+                talk.expect_raw("upstream")
+                talk.expect_client(b"?\r\n")
+                assert talk.skipped("drop_write") == ["raw"]
+            case _:
+                talk.switch()
+                talk.client("EXEC")
+                serve(talk, toy)
+                talk.expect_client("*[+1]")
+                talk.expect_fired("drop_write", told="ok")  # what is queued cannot be taken back
+
+
+def test_refused_when_it_is_queued():
+    """A write that the server refuses to queue is told as refused: it had no effect all the same."""
+    with Talk(dropped("ok")) as talk:
+        toy = Toy()
+        talk.client("MULTI")
+        serve(talk, toy)
+        talk.expect_client("+OK")
+        talk.client("SET k:1 v")
+        toy.receive(talk.heard("upstream"))
+        talk.upstream(*["-OOM no"] * len(toy.out))
+        talk.expect_client("-OOM no")
+        talk.expect_fired("drop_write", applied="no", told="error", outcome="fail")
