@@ -119,8 +119,9 @@ class ExpireKey(Fault):
         "time that is left; a first time to live, and a shorter one, is set, and HSETEX, MSETEX and RESTORE write anew. (In a "
         "transaction SET and GETEX, and before Redis 7.0 EXPIRE too, go by the time that the key has when they are queued.) "
         "{ttl_scale: 0.01} and {ttl_set: 3s} replace every time to live, absolute ones by the proxy's clock, to the millisecond "
-        "and by no less than one; what is shorter than ttl_set becomes longer. {clock_skew: -30s} moves absolute times (EXAT, "
-        "PXAT, EXPIREAT and their kin), as from a client whose clock is wrong; EXPIRETIME and TIME answer as ever.",
+        "(EXPIRE goes out as PEXPIRE then, SETEX as PSETEX) and by no less than one; what is shorter than ttl_set becomes "
+        "longer. {clock_skew: -30s} moves absolute times (EXAT, PXAT, EXPIREAT and their kin), as from a client whose clock is "
+        "wrong; EXPIRETIME and TIME answer as ever.",
     )
 
     @property
@@ -132,12 +133,15 @@ class ExpireKey(Fault):
         """What happens to this command's key, or to its time."""
         if context.key is None:
             return None
+        if self.mode == "now":
+            return Vanish("expired")
+        if self.mode == "evict":
+            return Vanish("evicted")
         args = tuple(arg or b"" for arg in context.command.args)
+        spec = context.command.spec
+        if spec is None or not spec.takes(len(args)):  # its error would name another command
+            return None
         match self.mode:
-            case "now":
-                return Vanish("expired")
-            case "evict":
-                return Vanish("evicted")
             case "no_renewal":
                 return self._withhold(args, context)
             case "strip_ttl":
