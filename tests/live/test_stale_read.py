@@ -7,11 +7,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from random import Random
 
 import pytest
 
 from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandTable
+from chaosproxy.core.reply import elements
 from tests import servers
 from tests.calls import SETUP, SETUP_NEWER, Call
 from tests.proxying import RunningProxy, serve_proxy
@@ -476,3 +478,51 @@ def test_flushes(server):
             assert client.ask("GET", "k") == b"one"
             client.ask(*flush)
             assert client.ask("GET", "k") is None
+
+
+WRITES = (
+    ("SET", 1), ("SET", "v", "EX", 1000), ("SET", "v", "NX"), ("APPEND", "z"), ("SETRANGE", 1, "q"), ("INCR",), ("RPUSH", "x"),
+    ("LPOP",), ("LTRIM", 0, 0), ("SADD", 1, 2), ("HSET", "f", 1), ("XADD", "*", "f", "v"), ("EXPIRE", 5000), ("PERSIST",),
+    ("GETEX", "PERSIST"), ("DEL",), ("RESTORE", 0, "junk"),
+)  # fmt: skip
+LOOKS = ("GET", "TYPE", "LLEN", "EXISTS", "STRLEN", "SCARD")
+
+
+@both
+@pytest.mark.parametrize("behind", [2])
+def test_beside_a_model(bench, resp, behind):
+    """Any writes, refused ones and transactions among them, by two clients: reads are as a list of what was there says."""
+    server, random = bench.server, Random(f"{resp}/{behind}")
+    server.ask("FLUSHALL")
+    history: dict[str, list[dict[str, bytes]]] = {"{t}a": [], "{t}b": []}
+    with (
+        proxied(server, profile(f"behind: {behind}"), resp) as (proxy, one),
+        proxy.connect(resp=resp) as two,
+        server.connect(resp=resp) as direct,
+    ):
+        for _ in range(120):
+            client, key = random.choice([one, two]), random.choice(sorted(history))
+            now = {look: direct.raw(look, key) for look in LOOKS}
+            calls = [(name, key, *rest) for name, *rest in random.sample(WRITES, 2)]
+            past = history[key]
+            match random.choice(["write", "transaction", "read", "read in a transaction"]):
+                case "write":
+                    replies = [client.raw(*calls[0])]
+                    past += [now for raw in replies if raw[:1] != b"-"]
+                case "transaction":
+                    client.send_bytes(b"".join(encode(*c) for c in [("MULTI",), *calls, ("EXEC",)]))
+                    for raw in elements(client.read(4)[-1])[1]:
+                        past += [now] if raw[:1] != b"-" else []
+                case how:
+                    look = random.choice(LOOKS)
+                    then = now
+                    if len(past) >= behind:
+                        then = past[-behind]
+                    elif past and past[0]["EXISTS"] == b":0\r\n":
+                        then = past[0]
+                    if how == "read":
+                        assert client.raw(look, key) == then[look]
+                    else:
+                        expected = b"+QUEUED\r\n*1\r\n" + then[look]
+                        assert in_transaction(client, (look, key)) == expected
+        assert set(server.ask("KEYS", "*")) <= {b"{t}a", b"{t}b"}
