@@ -108,6 +108,9 @@ def test_trim_race(stage, python, how, left):
     assert run.found == left
 
 
+#: Brings distutils, which these want, to a Python that has none any more.
+DISTUTILS = "setuptools==75.8.0"
+
 GONE = """
 faults:
   - {fault: expire_key, match: {commands: [INCR, INCRBY, EVAL, EVALSHA]}, when: {nth: 1}, mode: now}
@@ -130,13 +133,13 @@ def lives(server):
             (1, 0),
         ),
         (
-            ("django-redis==4.4.3", "django==2.2.28", "redis==2.10.6"),
+            ("django-redis==4.4.3", "django==2.2.28", "redis==2.10.6", DISTUTILS),
             "django_redis.cache.RedisCache",
             1,
             (1, 0),
         ),
         (
-            ("django-redis==4.12.1", "django==3.2.25", "redis==3.5.3"),
+            ("django-redis==4.12.1", "django==3.2.25", "redis==3.5.3", DISTUTILS),
             "django_redis.cache.RedisCache",
             "ValueError",
             (0, 0),

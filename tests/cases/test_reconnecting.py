@@ -112,6 +112,7 @@ faults:
 )
 def test_worker_that_dies_of_an_acknowledgement(stage, python, version, done):
     """dramatiq#207: cut off while it acknowledges a task, 1.5.0 takes no other; 1.6.0 goes on when the server is back."""
-    worker = python(f"dramatiq=={version}", "redis==3.5.3")
+    # This redis-py wants distutils, which not every Python has any more.
+    worker = python(f"dramatiq=={version}", "redis==3.5.3", "setuptools==75.8.0")
     run = stage.play(ACK_CUT, worker, "dramatiq_worker.py")
     assert run.said == done
