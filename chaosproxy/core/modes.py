@@ -150,6 +150,9 @@ class Modes:
             self._settle_exec(array, answered=reply is not None)
         elif reply is None and self.limited and name not in _WHILE_LIMITED:
             pass  # it was refused without a word
+        elif reply is None and (name in SUBSCRIBE or name in UNSUBSCRIBE):
+            # Servers from 7.0 on confirm it all the same, which changes nothing any more; before, nothing comes.
+            channels.follow(name, args, self.channels)
         elif reply is None or reply.kind != ord("-") or (skipped and name == b"CLIENT"):
             self._turn(name, args, reply)
 

@@ -1,7 +1,7 @@
 """`drop_write`: a write that has no effect."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, assert_never
 
 from chaosproxy.core.decision import Answer, Cut, Decision, Position, Silence, Swallow
 from chaosproxy.core.errors import error_reply
@@ -48,3 +48,5 @@ class DropWrite(Fault):
                 return Silence("request")
             case "disconnect":
                 return Cut("reset")
+            case _:
+                assert_never(self.tell)

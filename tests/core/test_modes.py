@@ -5,7 +5,7 @@ Takes commands and a server's replies; gives proof that what the client gets is 
 
 import pytest
 
-from tests.conversation import Talk
+from tests.conversation import Talk, reply
 
 #: Looks at every reply, acts on none.
 ARMED = "- {fault: latency, when: {nth: 1000000}, at: after_apply, delay: 1s}"
@@ -349,3 +349,26 @@ def test_a_subscriber_is_refused_without_a_word():
         talk.upstream("+RESET", "+PONG")
         talk.expect_client("+RESET", "+PONG")
         assert described(talk, "waiting_replies", "protocol", "db") == (0, 2, 0)
+
+
+@pytest.mark.parametrize("confirmed", [True, False])
+@pytest.mark.parametrize("quiet", ["SKIP", "OFF"])
+def test_subscriptions_without_replies(quiet, confirmed):
+    """Servers from 7.0 on confirm subscriptions where no replies are wanted, older ones do not: both are understood."""
+    with Talk(protocol=3) as talk:
+        talk.handshake(
+            "SUBSCRIBE a b", b"".join(map(reply, [subscribed("a", 1), subscribed("b", 2)]))
+        )
+        talk.client(
+            f"CLIENT REPLY {quiet}", "UNSUBSCRIBE a", "CLIENT REPLY ON", "UNSUBSCRIBE", "PING"
+        )
+        talk.heard("upstream")
+        pushes = [subscribed("a", 1, "un")] if confirmed else []
+        said = [*pushes, "+OK", subscribed("b", 0, "un"), "+PONG"]
+        talk.upstream(*said)
+        talk.expect_client(*said)
+        assert described(talk, "waiting_replies", "subscribed", "raw") == (0, False, False)
+
+
+def subscribed(channel: str, count: int, un: str = "") -> str:
+    return f'>["{un}subscribe" "{channel}" :{count}]'
