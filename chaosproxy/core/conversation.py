@@ -128,8 +128,7 @@ class Conversation:
         line.now = now
         if line.closed:
             return
-        if line.silent_until <= now:
-            line.unhush()
+        line.unhush(now)
         line.run_timers(now)
         self._go_on(now)
         self._finish()

@@ -198,7 +198,7 @@ class Leaving:
         held: list[bytes] = []
         for slot in line.slots:
             if slot.never:  # nothing may take the place of what is lost
-                line.client_silent = Silence("connection", "to_client")
+                line.client_silent = FOREVER
                 slot.pieces = deque([(0.0, slot.owed)])
                 line.held += len(slot.owed)
             reply = slot.parts if slot.pieces is None else [raw for _, raw in slot.pieces]

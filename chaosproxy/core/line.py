@@ -51,9 +51,9 @@ class Line:
         self.means = Means()
         self.held = 0
         self.closed = False
-        self.client_silent: Silence | None = None
-        self.upstream_silent: Silence | None = None
-        self.silent_until = FOREVER
+        #: Until when nothing passes to that side; None: it is not silent.
+        self.client_silent: float | None = None
+        self.upstream_silent: float | None = None
         #: Neither side is understood any more: bytes pass as they come.
         self.raw = False
         #: A request was lost on its way: nothing may follow it, or another reply would take the place of its own.
@@ -168,17 +168,24 @@ class Line:
         return bool(self.slots) and self.slots[0] is slot and self.client_silent is None
 
     def hush(self, silence: Silence, now: float) -> None:
-        """The line falls silent in the silence's direction."""
+        """The line falls silent in the silence's direction, or stays so for longer."""
+        until = FOREVER if silence.seconds is None else now + silence.seconds
         if silence.direction != "to_upstream":
-            self.client_silent = silence
+            self.client_silent = max(self.client_silent or 0.0, until)
         if silence.direction != "to_client":
-            self.upstream_silent = silence
-        self.silent_until = FOREVER if silence.seconds is None else now + silence.seconds
+            self.upstream_silent = max(self.upstream_silent or 0.0, until)
 
-    def unhush(self) -> None:
-        """The silence is over: what was held goes on."""
-        self.client_silent = self.upstream_silent = None
-        self.silent_until = FOREVER
+    def unhush(self, now: float = FOREVER) -> None:
+        """What silence is over by now (if nothing is said: all of it) is over: what was held goes on."""
+        if self.client_silent is not None and self.client_silent <= now:
+            self.client_silent = None
+        if self.upstream_silent is not None and self.upstream_silent <= now:
+            self.upstream_silent = None
+
+    @property
+    def silent_until(self) -> float:
+        """When the next silence is over."""
+        return min(self.client_silent or FOREVER, self.upstream_silent or FOREVER)
 
     def flush(self, slot: Slot, *, reply: bool = True) -> None:
         """Give the client what is here of a slot: pushes ahead of its reply, the reply, pushes behind it."""

@@ -501,3 +501,24 @@ def test_another_profile(protocol, phase):
 def test_refused(settings, message, problems):
     """What cannot be meant is refused when the profile is read."""
     assert problems(f"- {{fault: blackhole, {settings}}}") == [message]
+
+
+def test_two_silences():
+    """Each direction is silent until the last of its silences is over; one does not end the other."""
+    rules = """
+- {fault: blackhole, match: {commands: GET}, at: after_reply, what: connection, for: 5s, direction: to_client}
+- {fault: blackhole, match: {commands: SET}, at: before_forward, what: connection, for: 1s}
+"""
+    with Talk(rules) as talk:
+        talk.client("GET a")
+        talk.expect_upstream("GET a")
+        talk.upstream('"A"')
+        talk.expect_client('"A"')
+        talk.client("SET a 1", "PING")
+        talk.wait(1)
+        talk.expect_upstream("SET a 1", "PING")
+        talk.upstream("+OK", "+PONG")
+        talk.wait(3.9)
+        talk.expect_client()
+        talk.wait(0.1)
+        talk.expect_client("+OK", "+PONG")
