@@ -58,7 +58,8 @@ class Match:
     batch: "circumstances.BatchTest | None" = setting(
         circumstances.BATCH,
         "{index: 2} or {index: last}: the place in a transaction (of the commands between MULTI and EXEC) or else in a "
-        "pipeline (of the commands sent while an earlier one was unanswered).",
+        "pipeline (of the commands sent while an earlier one was unanswered). The last is the one behind which nothing has "
+        "arrived yet, or EXEC.",
         default=None,
     )
     after: "circumstances.AfterTest | None" = setting(

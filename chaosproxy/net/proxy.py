@@ -190,15 +190,13 @@ class Proxy:
             Farewell(client, eof=False)
             return None
         number, now, host = next(self._numbers), monotonic(), _host_of(client, self.address)
+        # Counting takes a while: only where a rule asks.
+        others = self.links.values() if self.world.engine.connection_rules else ()
         # Looked at again and again: the clock is set now and then, and the other one stops while a machine sleeps.
         self.world.epoch = time() - now
+        count = sum(not link.ended for link in others)
         admitted, effects = admit(
-            self.world.engine,
-            self.world.server,
-            number,
-            host,
-            now,
-            open_connections=sum(not link.ended for link in self.links.values()),
+            self.world.engine, self.world.server, number, host, now, open_connections=count
         )
         for effect in effects:
             self._write_down(effect, now)
