@@ -12,7 +12,7 @@ from typing import Any
 from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandTable
 from tests import servers
-from tests.calls import SETUP, SETUP_NEWER, Call
+from tests.calls import SETUP, SETUP_NEWER, Call, writes
 from tests.live import expected
 from tests.live.expected import Real
 from tests.live.more_calls import MORE_SETUP, ODD_SETUP
@@ -69,6 +69,11 @@ class Stand:
         data = (*SETUP, *SETUP_NEWER, *MORE_SETUP, *more)
         self.tell(("FLUSHALL",), ("FUNCTION", "FLUSH"), *self.tagged(data), *ODD_SETUP)
         self._before = None
+
+    def writes(self) -> tuple[Call, ...]:
+        """tests/calls.py's calls for this server, which are made with data of their own."""
+        self._before = None
+        return writes(self.server)
 
     def tell(self, *calls: Call) -> list[bytes]:
         """Make these calls on the server itself, in one go."""

@@ -10,7 +10,7 @@ import pytest
 
 from chaosproxy.core.command_table import CommandTable
 from tests import servers
-from tests.calls import Call, writes
+from tests.calls import Call
 from tests.live.expected import MADE_UP_FOR, UNCOPIED, Real
 from tests.live.more_calls import ACCEPTED, ODD, REFUSED, SCRIPTS, TWICE
 from tests.live.places import everywhere
@@ -20,7 +20,7 @@ from tests.wire import encode
 
 def common_calls(stand: Stand) -> tuple[Call, ...]:
     """Every write call, with keys that one node of a cluster takes together."""
-    calls = stand.tagged((*writes(stand.server), *ACCEPTED, *TWICE, *REFUSED, *SCRIPTS))
+    calls = stand.tagged((*stand.writes(), *ACCEPTED, *TWICE, *REFUSED, *SCRIPTS))
     return (*calls, ("CLUSTER", "FLUSHSLOT", "7")) if stand.server.cluster else calls
 
 
