@@ -129,16 +129,9 @@ class Line:
 
     def where(self, command: Command, *, handshake: bool = False) -> Exchange:
         """A command as an exchange of this connection, as it is now."""
-        return Exchange(
-            command,
-            self.connection,
-            self.modes.name,
-            self.address,
-            self.db,
-            handshake=handshake,
-            opened=self.opened,
-            states=self.states(),
-        )
+        exchange = Exchange(command, self.connection, self.modes.name, self.address, self.db)
+        exchange.handshake, exchange.opened, exchange.states = handshake, self.opened, self.states()
+        return exchange
 
     @property
     def asking(self) -> bool:
