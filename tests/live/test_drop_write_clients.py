@@ -252,3 +252,34 @@ def test_messages_in_between(stand: Stand):
     messages = [decode(frame)[2] for frame in heard if b"message" in frame]
     assert messages == [b"%d" % n for n in range(number)]
     stand.verdict()
+
+
+@commonly
+@pytest.mark.parametrize("resp", [2, 3])
+def test_a_transaction_that_watches(stand: Stand, resp: int):
+    """With dropped writes in it EXEC still fails for another client's change of a watched key, and only for that."""
+    stand.use(DROP)
+    calls = stand.dropped(stand.tagged(SOME), resp, queued=True)
+    (touch,) = stand.tagged((("SET", "watched_", "1"),))
+    nothing = b"_\r\n" if resp == 3 else b"*-1\r\n"
+    aborted = 0
+    with stand.proxy.connect(resp=resp) as client:
+        for call, real, how in calls:
+            watch = ("WATCH", touch[1], *stand.parse(call).keys)
+            with stand.dropping(call, how):
+                assert client.raw(*watch) == b"+OK\r\n"
+                told = stand.transaction(client, call)
+            stand.compare_transaction((call,), (real,), told, resp)
+            refused = real.queued[:1] == b"-"
+            # The write's reply in EXEC is never seen; one that is refused, or made up, was told of before.
+            early = refused or (stand.server.cluster and not stand.parse(call).keys)
+            aborted += not early
+            with stand.dropping(call, *[how] * early):
+                client.send_bytes(b"".join(encode(*each) for each in (watch, ("MULTI",), call)))
+                queued = client.read(3)[2]
+                stand.tell(touch)
+                result = client.raw("EXEC")
+            if (queued, result) != (real.queued, told[-1] if refused else nothing):
+                stand.fail(call, "queued", queued, "EXEC", result)
+        assert stand.skipped()["aborted"] == aborted
+    stand.verdict()
