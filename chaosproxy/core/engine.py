@@ -126,6 +126,7 @@ class Engine:
         self.push_rules = tuple(live for live in self.rules if subjects[live] == "push")
         self.connection_rules = tuple(live for live in self.rules if subjects[live] == "connection")
         self.rememberers = tuple(live for live in self.rules if isinstance(live.state, Memory))
+        self.counts_places = any(live.rule.match.batch is not None for live in self.rules)
         #: A rule that looks back has to see every command.
         self.looks_back = any(live.rule.match.after is not None for live in self.rules)
         self._watchers = tuple(

@@ -182,7 +182,11 @@ class Intake:
                     self._gate(now)
                     return False
             exchange = work.exchange
-            exchange.db, exchange.client, exchange.states = line.db, line.modes.name, line.states()
+            exchange.db, exchange.client, exchange.states = (
+                line.db,
+                line.modes.name,
+                line.modes.states(blocking=line.blocking),
+            )
             if name.interest:
                 self._place_in_transaction(work)
                 chosen = line.engine.select(exchange, now, line.effects)
@@ -195,7 +199,9 @@ class Intake:
     def _place_in_transaction(self, work: Work) -> None:
         """Count a queued command among the commands of its transaction, not of its pipeline."""
         transaction = self.line.modes.transaction
-        if transaction is None or work.name.upper in modes.NEVER_QUEUED:
+        if transaction is None or not self.line.engine.counts_places:
+            return
+        if work.name.upper in modes.NEVER_QUEUED:
             return
         mine = [e for e in transaction.entries if not getattr(e.element, "hidden", False)]
         following = self._next()

@@ -47,7 +47,7 @@ class Line:
         self.expect: deque[Slot] = deque()
         self.slots: deque[Slot] = deque()
         self.head: Work | None = None
-        self.turning = 0
+        self.turning = self.blocking = 0
         self.means = Means()
         self.held = 0
         self.closed = False
@@ -117,20 +117,14 @@ class Line:
         while self.timers and self.timers[0][0] <= now:
             heappop(self.timers)[2]()
 
-    def states(self) -> tuple[str, ...]:
-        """What the connection is in, in `circumstances.STATES`' words."""
-        found = {
-            "transaction": self.modes.transaction is not None,
-            "watching": self.modes.watching,
-            "subscribed": self.modes.subscribed,
-            "blocked": any(slot.name.blocking for slot in self.expect),
-        }
-        return tuple(state for state, holds in found.items() if holds)
-
     def where(self, command: Command, *, handshake: bool = False) -> Exchange:
         """A command as an exchange of this connection, as it is now."""
         exchange = Exchange(command, self.connection, self.modes.name, self.address, self.db)
-        exchange.handshake, exchange.opened, exchange.states = handshake, self.opened, self.states()
+        exchange.handshake, exchange.opened, exchange.states = (
+            handshake,
+            self.opened,
+            self.modes.states(blocking=self.blocking),
+        )
         return exchange
 
     @property
@@ -199,8 +193,14 @@ class Line:
         """Forward a request whose reply comes back in `slot`."""
         self.out_upstream.append(raw)
         self.expect.append(slot)
-        if slot.name.turning:
-            self.turning += 1
+        self.turning += slot.name.turning
+        self.blocking += slot.name.blocking
+
+    def answered(self) -> None:
+        """The next slot that was expected has all its frames."""
+        slot = self.expect.popleft()
+        self.turning -= slot.name.turning
+        self.blocking -= slot.name.blocking
 
     def send_hidden(
         self,

@@ -25,10 +25,12 @@ Source: the Redis protocol specification, the pages of the commands named, and t
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Final
 
 from chaosproxy.core import channels
 from chaosproxy.core.channels import SUBSCRIBE, UNSUBSCRIBE, Channels
+from chaosproxy.core.circumstances import STATES
 from chaosproxy.core.reply import ReplyFrame
 from chaosproxy.core.transaction import Entry, Transaction
 
@@ -92,6 +94,10 @@ class Modes:
     def answers(self) -> bool:
         """Whether the next command gets a reply at all."""
         return self.replies and not self.skip
+
+    def states(self, *, blocking: int) -> tuple[str, ...]:
+        """What the connection is in, in `circumstances.STATES`' words; `blocking`: how many commands may block it now."""
+        return tuple(compress(STATES, (self.transaction, self.watching, self.subscribed, blocking)))
 
     def frames(self, name: bytes, args: Args) -> int:
         """How many frames answer this command now; `name` is its first argument in upper case."""

@@ -86,7 +86,7 @@ class Returns:
                 slot.whole = self._needs_whole(slot)
             if slot.frames > 0:
                 return
-            line.expect.popleft()
+            line.answered()
             self._complete(slot, None, now)
 
     def _needs_whole(self, slot: Slot) -> bool:
@@ -119,7 +119,7 @@ class Returns:
             self._add(slot, frame.raw)
         self._count(slot, frame)
         if not slot.frames:
-            line.expect.popleft()
+            line.answered()
             self._complete(slot, frame, now)
 
     def _asks_for(self, slot: Slot, kind: bytes | None) -> bool:
@@ -221,7 +221,7 @@ class Returns:
         self._kept = self.leaving.hand_over("raw")
         line.raw = True
         line.expect.clear()
-        line.turning = 0
+        line.turning = line.blocking = 0
 
     # -- a reply is whole
 
@@ -231,8 +231,6 @@ class Returns:
         upper = slot.name.upper
         transaction = line.modes.transaction
         queued = transaction is not None and upper not in modes.NEVER_QUEUED
-        if slot.name.turning:
-            line.turning -= 1
         element = slot.element
         if queued and slot.work is not None and element is None:
             element = Element(work=slot.work)
