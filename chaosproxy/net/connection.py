@@ -315,6 +315,8 @@ class Link:
         self.relaying = False
         self.entrance.take()
         if self._upstream is not None:
+            # Who dialled may not have been told yet; cancelled now, it would close the transport without our hearing of it.
+            self._dialling = None
             self._upstream.abort()
         self._alarm.set(None, 0)
         for waiting in (self._finish, self._flush, self._dialling):

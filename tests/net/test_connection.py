@@ -466,3 +466,14 @@ def test_a_server_that_speaks_first(harness):
         upstream.sendall(text)
         upstream.close()
         assert client.read_to_end() == (text, "FIN")
+
+
+def test_a_server_that_hangs_up_at_once(harness):
+    """However soon a server's end comes after it has accepted, nothing is left of the connection."""
+    for _ in range(20):
+        client = harness.client()
+        client.send_bytes(b"POST / HTTP/1.1\r\n")
+        harness.accept().close()
+        client.read_to_end()
+        client.close()
+    wait_for(lambda: not harness.links, "no connection is left")
