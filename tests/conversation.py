@@ -339,6 +339,10 @@ class Talk:
             self.expect_silence()
         for talk in self.clock.talks:
             talk._check_counts()
+        if all(talk._over for talk in self.clock.talks):
+            for live in self.world.engine.rules:
+                became = live.fired + sum(live.skipped.values())
+                assert live.matched == became, self._failed(f"{live.name} is counted wrong")
 
     def _check_counts(self) -> None:
         """Every match is fired or skipped, as events and as the rules count themselves."""
