@@ -315,8 +315,9 @@ class Link:
         self.relaying = False
         self.entrance.take()
         if self._upstream is not None:
-            # Who dialled may not have been told yet; cancelled now, it would close the transport without our hearing of it.
-            self._dialling = None
+            self._dialling = (
+                None  # cancelled now, it may close the transport without our hearing of it
+            )
             self._upstream.abort()
         self._alarm.set(None, 0)
         for waiting in (self._finish, self._flush, self._dialling):
