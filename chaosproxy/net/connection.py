@@ -55,8 +55,7 @@ class Link:
         # These lists are the same ones for as long as the conversation lives.
         self._to_client, self._to_upstream = conversation.out_client, conversation.out_upstream
         self._effects = conversation.effects
-        self.relaying = False
-        self.ended = False
+        self.relaying = self.ended = False
         self.client: asyncio.Transport | None = client
         self._upstream: asyncio.Transport | None = None
         self._eof = False
@@ -315,12 +314,11 @@ class Link:
         self.relaying = False
         self.entrance.take()
         if self._upstream is not None:
-            self._dialling = (
-                None  # cancelled now, it may close the transport without our hearing of it
-            )
             self._upstream.abort()
         self._alarm.set(None, 0)
-        for waiting in (self._finish, self._flush, self._dialling):
+        # Who has dialled might, cancelled now, close the transport without our hearing of it.
+        dialling = self._dialling if self._upstream is None else None
+        for waiting in (self._finish, self._flush, dialling):
             if waiting is not None:
                 waiting.cancel()
         self._finish = self._flush = self._dialling = None
