@@ -36,8 +36,6 @@ from chaosproxy.net.survey import Survey, survey
 
 #: What Redis answers to a client too many, word for word.
 TOO_MANY: Final = b"-ERR max number of clients reached\r\n"
-#: How long connections that were aborted are waited for, in seconds.
-_LAST: Final = 1.0
 #: How often it is looked whether the last replies have left, while stopping, in seconds.
 _POLL: Final = 0.01
 #: How often clients that are not read are looked after, in seconds.
@@ -124,8 +122,8 @@ class Proxy:
         for link in list(self.links.values()):
             link.drain()
         end = monotonic() + grace
-        # What is aborted is gone at once; if not, that is no reason to stay.
-        while self.links and monotonic() < end + _LAST:
+        # What is aborted is gone within a second, or is no reason to stay.
+        while self.links and monotonic() < end + 1:
             late = monotonic() >= end
             for link in list(self.links.values()):
                 if late:
