@@ -192,6 +192,7 @@ def test_a_key_that_is_not_there(server, mode, word):
         assert proxy.metric("keys_touched_total") == 0
 
 
+@pytest.mark.soak
 @modes
 def test_many_at_once(server, mode, word):
     """Of many clients that meet the same key at the same moment one takes it away: one notification, and one event."""
