@@ -61,13 +61,30 @@ class Listener:
 
     def close(self) -> None:
         """Accept no more; connections that are open stay so."""
+        loop = asyncio.get_running_loop()
         for server in self._servers:
-            server.close()
+            if isinstance(loop, asyncio.SelectorEventLoop):
+                _stop_listening(loop, server)
+                loop.call_soon(server.close)
+            else:
+                server.close()
         self._servers.clear()
         if self._path:
             with suppress(FileNotFoundError):
                 os.unlink(self._path)  # noqa: PTH108 - nothing here that a Path would make clearer
             self._path = ""
+
+
+def _stop_listening(loop: asyncio.AbstractEventLoop, server: asyncio.Server) -> None:
+    """Have the kernel refuse whoever comes now.
+
+    Nobody may be lost: asyncio forgets clients that it has accepted and not told of yet, if their server is closed
+    meanwhile (CPython's issue 109564). So the server is closed a moment later.
+    """
+    for listening in server.sockets:
+        loop.remove_reader(listening.fileno())
+        with suppress(OSError):
+            listening.shutdown(socket.SHUT_RDWR)
 
 
 def _remove_stale(path: str) -> None:

@@ -18,7 +18,7 @@ def test_applied_twice_answered_once(any_server, resp):
         wire.send_bytes(b"".join(encode(*words) for words in sent))
         assert [decode(raw) for raw in wire.read(5)] == [b"1", 1, b"2", 1, b"2"]
         assert wire.ask("LRANGE", "l", 0, -1) == [b"x", b"x"]
-        first, second = proxy.events()
+        first, second = proxy.wait_events(2)
         assert (first["command"], first["applied"], first["told"]) == ("RPUSH", "yes", "ok")
         assert second["detail"] == "sent 2 times"
 
@@ -52,7 +52,7 @@ def test_while_watching(redis70):
         assert wire.ask("INCR", "n") == "QUEUED"
         assert wire.ask("EXEC") is None
         assert wire.ask("GET", "n") == b"5"
-        (event,) = proxy.events()
+        (event,) = proxy.wait_events()
         assert (event["applied"], event["told"]) == ("no", "error")
 
 

@@ -3,6 +3,7 @@
 import socket
 import threading
 import time
+from collections import Counter
 
 import pytest
 
@@ -50,7 +51,7 @@ def test_refused_for_a_while(redis70):
         assert time.monotonic() - began >= 0.49
         with proxy.connect() as new:
             assert new.ask("PING") == "PONG"
-        event = proxy.events()[0]
+        event = proxy.wait_events()[0]
         assert (event["command"], event["applied"], event["told"]) == ("(connect)", "no", "reset")
         assert event["outcome"] == "fail"
 
@@ -82,6 +83,41 @@ def test_shut_and_opened_again_and_again(redis70):
         proxy.use(ALL % "new_connections: refuse, for: 60s")
         time.sleep(0.1)
         assert refused(proxy.port)
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_nobody_is_lost_at_the_door(redis70, monkeypatch, loop):
+    """Whoever comes at the very moment is answered or turned away: nobody is left with a connection and no answer."""
+    monkeypatch.setenv("CHAOSPROXY_LOOP", loop)
+    met, over = Counter(), threading.Event()
+
+    def knock(port):
+        while not over.is_set():
+            try:
+                with Wire(port) as wire:
+                    wire.socket.settimeout(5)
+                    met[wire.ask("PING")] += 1
+            except TimeoutError:
+                met["lost"] += 1
+            except (OSError, EOFError) as error:
+                met[type(error).__name__] += 1
+                time.sleep(0.001)
+
+    with serve_proxy(redis70.url) as proxy:
+        threads = [threading.Thread(target=knock, args=(proxy.port,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for _ in range(60):
+            proxy.use(ALL % "new_connections: refuse, for: 60s")
+            time.sleep(0.002)
+            proxy.use("calm")
+            time.sleep(0.02)
+        over.set()
+        for thread in threads:
+            thread.join(20)
+        assert met["lost"] == 0, met
+        assert met["PONG"] > 20
+        assert met["ConnectionRefusedError"] > 0
 
 
 def test_two_refusals_in_a_row(redis70):
@@ -140,7 +176,7 @@ def test_everybody_is_cut_off_and_nobody_gets_in(redis70):
             redis70.ask("ZADD", "jobs", 1, "job")
             assert wire.ask("BZPOPMIN", "jobs", 1)[1] == b"job"
         wait_for(lambda: b"blocked_clients:0" in redis70.ask("INFO", "clients"), "nobody blocked")
-        assert [event["fault"] for event in proxy.events()] == ["crash", "away"]
+        assert [event["fault"] for event in proxy.wait_events(2)] == ["crash", "away"]
 
 
 @pytest.mark.parametrize("what", ["reset", "refuse"])
@@ -169,7 +205,7 @@ def test_never_answered(redis70):
             assert redis70.ask("INFO", "clients").split(b"\r\n")[1] == before
             proxy.use("calm")
             assert decode(wire.read()[0]) == "PONG"
-        (event,) = proxy.events()
+        (event,) = proxy.wait_events()
         assert (event["told"], event["detail"]) == ("nothing", "accept_silent")
 
 
@@ -195,7 +231,7 @@ def test_kept_waiting(redis70):
             began = time.monotonic()
             assert wire.ask("PING") == "PONG"
             assert time.monotonic() - began < 0.25
-        (event,) = proxy.events()
+        (event,) = proxy.wait_events()
         assert (event["told"], event["delay"], event["outcome"]) == ("late", 0.3, "ok")
 
 
@@ -219,7 +255,7 @@ def test_let_in_by_another_profile(redis70):
             assert wire.silent(0.1)
             proxy.use("calm")
             assert decode(wire.read()[0]) == "PONG"
-        (event,) = proxy.events()
+        (event,) = proxy.wait_events()
         assert (event["detail"], event["told"]) == ("reset: let in at a switch", "late")
 
 
@@ -268,7 +304,7 @@ def test_many_at_once(redis70):
         for thread in threads:
             thread.join()
         assert sorted(heard) == ["ERR go away"] * 20 + ["PONG"] * 30
-        assert len(proxy.events()) == 20
+        assert len(proxy.wait_events(20)) == 20
 
 
 @pytest.fixture

@@ -57,7 +57,7 @@ def test_drop(any_server, resp):
         sub.publish("1", "2", "3", "4")
         sub.wire.send("PING")
         assert sub.heard(3) == [message("1"), message("3"), sub.pong]
-        assert [event["match"] for event in proxy.events()] == [2, 4]
+        assert [event["match"] for event in proxy.wait_events(2)] == [2, 4]
         assert {event["told"] for event in proxy.events()} == {"nothing"}
 
 
@@ -176,7 +176,7 @@ def test_invalidations_of_another_connection(any_server):
         any_server.ask("SET", "a", 1)
         any_server.ask("SET", "b", 1)
         assert decode(listener.read()[0]) == [b"message", b"__redis__:invalidate", [b"b"]]
-        (event,) = proxy.events()
+        (event,) = proxy.wait_events()
         assert (event["command"], event["keys"]) == ("invalidate", ["a"])
 
 

@@ -60,7 +60,7 @@ def test_held_until_the_other_was_applied(any_server, resp):
             assert decode(one.read()[0]) == "OK"
             assert monitor.until_now("SET") == [(b"SET", b"k", b"new"), (b"SET", b"k", b"old")]
             assert two.ask("GET", "k") == b"old"
-        (event,) = proxy.events()
+        (event,) = proxy.wait_events()
         assert (event["applied"], event["told"]) == ("yes", "late")
         assert event["detail"] == "let go once SET had been applied"
 
@@ -117,7 +117,7 @@ def test_max(redis70):
             began = time.monotonic()
             assert one.ask("SET", "k", "old") == "OK"
             assert 0.29 < time.monotonic() - began < 2
-        (event,) = proxy.events()
+        (event,) = proxy.wait_events()
         assert event["detail"] == "let go because max was reached"
 
 
@@ -226,6 +226,6 @@ def test_a_switch_lets_go(redis70):
             assert one.silent(0.1)
             proxy.use("calm")
             assert decode(one.read()[0]) == "OK"
-        (event,) = proxy.events()
+        (event,) = proxy.wait_events()
         assert event["detail"] == "let go because another profile is in force"
         assert (event["applied"], event["generation"]) == ("yes", 1)

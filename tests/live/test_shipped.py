@@ -76,7 +76,7 @@ def test_late_writer_loses_a_turn(redis70):
         redis70.ask("FLUSHALL")
         with serve_proxy(redis70.url, "late-writer") as proxy:
             two_tabs(proxy.port, add)
-            (event,) = proxy.events()
+            (event,) = proxy.wait_events()
             assert event["detail"] == "let go once SET had been applied"
         # A wrote first and was applied last.
         assert json.loads(redis70.ask("GET", "chat")) == ["a"]
@@ -142,7 +142,7 @@ def test_crash_tail(any_server, resp):
         with proxy.connect() as again:
             assert again.ask("LRANGE", "turns", 0, -1) == [b"%d" % number for number in range(10)]
             assert again.ask("RPUSH", "turns", "back") == 11
-        events = proxy.events()
+        events = proxy.wait_events(4)
         assert [event["fault"] for event in events] == ["lost-tail"] * 3 + ["crash"]
         assert [event["outcome"] for event in events] == ["false_ok"] * 3 + ["fail"]
         assert {event["applied"] for event in events} == {"no"}
@@ -383,6 +383,7 @@ def test_brownout(redis70):
             thread.start()
         for thread in threads:
             thread.join(60)
+        proxy.wait_events(48, "slow-replies")
         slow = {event["keys"][0] for event in proxy.events("slow-shard")}
         assert set(took) == set(keys)
         assert 1 <= len(slow) <= 12
@@ -412,6 +413,7 @@ def test_brownout_is_the_same_quarter(redis70):
             for wire in wires:
                 wire.read()
                 wire.close()
+            proxy.wait_events(12, "slow-replies")
             found.append(sorted(event["keys"][0] for event in proxy.events("slow-shard")))
     assert found[0] == found[1]
     assert found[0]

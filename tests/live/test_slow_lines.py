@@ -38,7 +38,7 @@ def test_replies(big):
         took = timed(lambda: wire.send("GET", "big") or wire.read())
         assert took == pytest.approx(SIZE / (64 * KIB), rel=CLOSE)
         assert wire.ask("STRLEN", "big") == SIZE
-        (event, _) = proxy.events()
+        (event, _) = proxy.wait_events(2)
         assert event["detail"] == "65536 bytes a second"
 
 
