@@ -87,18 +87,6 @@ def _stop_listening(loop: asyncio.AbstractEventLoop, server: asyncio.Server) -> 
             listening.shutdown(socket.SHUT_RDWR)
 
 
-def _stop_listening(loop: asyncio.AbstractEventLoop, server: asyncio.Server) -> None:
-    """Have the kernel refuse whoever comes now.
-
-    Nobody may be lost: asyncio forgets clients that it has accepted and not told of yet, if their server is closed
-    meanwhile (CPython's issue 109564). So the server is closed a moment later.
-    """
-    for listening in server.sockets:
-        loop.remove_reader(listening.fileno())
-        with suppress(OSError):
-            listening.shutdown(socket.SHUT_RDWR)
-
-
 def _remove_stale(path: str) -> None:
     """Remove a socket that nobody listens on any more; one that somebody does is theirs."""
     try:
