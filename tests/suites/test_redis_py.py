@@ -5,6 +5,7 @@ RESP3; what is compared is each test's outcome.
 """
 
 import subprocess
+import sys
 import tarfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -42,22 +43,9 @@ DIFFERENCES: dict[str, str] = {}
 def suite(tmp_path_factory) -> Path:
     """Give the unpacked source of redis-py."""
     folder = tmp_path_factory.mktemp("redis-py")
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", "redis"]
     done = subprocess.run(
-        [
-            "python3",
-            "-m",
-            "pip",
-            "download",
-            "-q",
-            "--no-deps",
-            "--no-binary",
-            "redis",
-            f"redis=={VERSION}",
-        ],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
+        [*command, f"redis=={VERSION}"], cwd=folder, capture_output=True, text=True, check=False
     )
     if done.returncode:
         pytest.skip(
@@ -83,7 +71,8 @@ def outcomes(suite: Path, url: str, protocol: int, report: Path) -> dict[str, st
     # -I keeps the current folder off the path, which redis-py's tests need on it.
     command.remove("-I")
     done = subprocess.run(command, cwd=suite, capture_output=True, text=True, check=False)
-    assert report.exists(), done.stdout[-3000:] + done.stderr[-3000:]
+    said = f"it ended with {done.returncode}:\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+    assert report.exists(), said
     found = {}
     for case in ET.parse(report).iter("testcase"):
         kinds = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
