@@ -98,10 +98,10 @@ class _Swallowing:
             if replies is None:
                 self._make_up(then, SIDE_FAILED)
                 return
-            queued, array = replies[index], swallow.carried_out(replies)
+            queued, array = replies[index], swallow.carried_out(replies) or []
             if queued[:1] == b"-":
                 self._refused(plan, queued, then)
-            elif array is None or errors_in(array[: index - 1]):
+            elif len(array) != len(requests) - 2 or errors_in(array[: index - 1]):
                 self._make_up(then, errors_in(array or replies))
             elif self.waits and swallow.is_null(array[index - 1]):
                 self._let_pass("blocking")
@@ -225,18 +225,14 @@ class _Swallowing:
             elif replies[0].startswith(b"-NOAUTH"):
                 asked(replies, then)
             elif work.sent.spec is None or work.sent.spec.takes(len(work.args)):
-                answered(raw, _made_up(errors_in(replies)), then)
-            elif line.head is work:
+                self._reply(raw, _made_up(errors_in(replies)), then)
+            else:
                 self._let_pass("refused")
 
         def asked(replies: Sequence[bytes], then: float) -> None:
             if replies[0][:1] == b"-" and not self._only_queued(replies[0]):
-                answered(replies[0], "refused by the server", then)
+                self._reply(replies[0], "refused by the server", then)
             else:
-                answered(raw, how, then)
-
-        def answered(raw: bytes, how: str, then: float) -> None:
-            if line.head is work:  # not if it was let go in the meantime
                 self._reply(raw, how, then)
 
         line.send_hidden([(b"MULTI",)], now, begun)

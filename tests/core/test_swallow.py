@@ -210,3 +210,12 @@ def test_computable(text: str, scratch: bool, keys: bool):
     """Not what reaches beyond its keys; scripts only where they can do no harm to keys they do not declare."""
     assert swallow.computable(command(text), scratch=True) is scratch
     assert swallow.computable(command(text), scratch=False) is keys
+
+
+def test_a_key_that_was_not_kept():
+    """A key too large to have been kept is no key to copy; nothing is put in its place."""
+    table = CommandTable.bundled()
+    plan = swallow.on_temporary_keys(Command.parse(table, (b"MGET", b"a", None), b""), "t")
+    ((temporary, real),) = plan.names
+    assert plan.args == (b"MGET", temporary, None)
+    assert real == b"a"

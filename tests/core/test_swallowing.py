@@ -84,3 +84,399 @@ def test_the_upstream_goes(phase: str):
         talk.upstream_eof()
         talk.expect_closed("close")
         talk.expect_nothing_fired()
+
+
+# -- where no copy can give the reply
+
+TABLE = "reply made from the reply table"
+
+
+def drop(commands: str) -> str:
+    return f"- {{fault: drop_write, tell: ok, match: {{commands: {commands}}}}}"
+
+
+def queued(count: int, result: str | bytes) -> list[str | bytes]:
+    """Replies to a transaction of so many commands."""
+    return ["+OK", *["+QUEUED"] * count, result]
+
+
+def test_what_cannot_be_tried_on_a_copy():
+    """The server is asked only whether it would refuse it, in a transaction that cannot be carried out."""
+    with Talk(drop("FLUSHALL")) as talk:
+        talk.client("FLUSHALL", "PING")
+        talk.expect_upstream("MULTI")
+        talk.upstream("+OK")
+        talk.expect_upstream("FLUSHALL", "CHAOSPROXY.REFUSED", "EXEC")
+        talk.upstream("+QUEUED", "-ERR unknown command", "-EXECABORT Transaction discarded.")
+        talk.expect_client("+OK")
+        talk.expect_upstream("PING")
+        talk.expect_fired("drop_write", told="ok", outcome="false_ok", detail=TABLE)
+
+
+def test_what_the_server_would_refuse():
+    """Then the client gets that refusal, not a reply of ours."""
+    with Talk(drop("FLUSHALL")) as talk:
+        talk.client("FLUSHALL")
+        talk.expect_upstream("MULTI")
+        talk.upstream("+OK")
+        talk.heard("upstream")
+        talk.upstream("-NOPERM no", "-ERR unknown command", "-EXECABORT Transaction discarded.")
+        talk.expect_client("-NOPERM no")
+        talk.expect_fired(
+            "drop_write", told="error", outcome="fail", detail="refused by the server"
+        )
+
+
+@pytest.mark.parametrize(
+    ("refused", "told"),
+    [
+        ("-NOAUTH Authentication required.", "-NOAUTH Authentication required."),
+        ("-NOPERM this user has no permissions to run the 'multi' command", "+OK"),
+    ],
+)
+def test_where_no_transaction_is_allowed(refused, told):
+    """Who may not even begin a transaction is not asked twice: not logged in is told, anything else answered from the table."""
+    with Talk(drop("FLUSHALL")) as talk:
+        talk.client("FLUSHALL")
+        talk.expect_upstream("MULTI")
+        talk.upstream(refused)
+        talk.expect_client(told)
+
+
+def test_a_wrong_number_of_arguments():
+    """A command that no server takes passes, so that the server says so itself."""
+    with Talk(drop("MOVE")) as talk:
+        talk.client("MOVE a 1 2")
+        talk.expect_upstream("MULTI")
+        talk.upstream("-NOPERM no multi")
+        talk.expect_upstream("MOVE a 1 2")
+        talk.upstream("-ERR wrong number of arguments for 'move' command")
+        talk.expect_client("-ERR wrong number of arguments for 'move' command")
+        assert talk.skipped("drop_write") == ["refused"]
+
+
+def test_an_answer_of_any_kind_is_not_made_up():
+    """A script's reply can be anything: where it cannot be computed the write passes, and the rule says why."""
+    with Talk(drop("EVAL")) as talk:
+        talk.client("EVAL return:1 1 k")
+        talk.expect_upstream(*GATE)
+        talk.upstream(*queued(3, "*[+OK :3 +OK]"))
+        talk.expect_upstream("EVAL return:1 1 k")
+        assert talk.skipped("drop_write") == ["unknown_reply"]
+
+
+def test_transactions_are_refused():
+    """Where an ACL forbids MULTI nothing of ours is carried out by itself; the reply is made up, and the event says why."""
+    with Talk(DROP) as talk:
+        talk.client("RPUSH k a")
+        talk.expect_upstream(*GATE)
+        refused = "-NOPERM this user has no permissions to run the 'multi' command"
+        talk.upstream(refused, "+OK", ":0", "+OK", "-ERR EXEC without MULTI")
+        talk.expect_upstream("MULTI")
+        talk.upstream(refused)
+        talk.expect_client(":1")
+        event = talk.expect_fired("drop_write", told="ok")
+        assert event.detail.startswith(TABLE + ": NOPERM")
+
+
+@pytest.mark.parametrize(
+    "result", ["-EXECABORT no", "*-1", "*[]", "*[:1]", "*[-ERR +OK :7 :1 +OK]"]
+)
+def test_the_transaction_is_not_carried_out(result):
+    """Copies that could not be made give no reply: it is made up, unless the server would refuse the write."""
+    with Talk(DROP) as talk:
+        talk.client("RPUSH k a")
+        talk.expect_upstream(*GATE)
+        talk.upstream(*PROVEN)
+        talk.expect_upstream(*PLAN)
+        talk.upstream(*queued(5, result))
+        talk.expect_upstream("MULTI")
+        talk.upstream("+OK")
+        talk.heard("upstream")
+        talk.upstream("+QUEUED", "-ERR unknown command", "-EXECABORT Transaction discarded.")
+        talk.expect_client(":1")
+        assert talk.expect_fired("drop_write", told="ok").detail.startswith(TABLE)
+
+
+def test_a_blocking_command_that_does_not_wait():
+    """A blocking pop with something to pop is computed as any other; with nothing it passes, and blocks."""
+    for element, skipped in (('*["k" "job"]', []), ("*-1", ["blocking"])):
+        with Talk(drop("BLPOP")) as talk:
+            talk.client("BLPOP k 0")
+            talk.expect_upstream(*GATE)
+            talk.upstream(*PROVEN)
+            talk.heard("upstream")
+            talk.upstream(*queued(5, f"*[:1 +OK {element} :1 +OK]"))
+            assert talk.skipped("drop_write") == skipped
+            if skipped:
+                talk.expect_upstream("BLPOP k 0")
+            else:
+                talk.expect_client(element)
+
+
+def test_a_blocking_command_without_a_reply():
+    """With replies off nobody knows whether it would wait: it passes."""
+    with Talk(drop("BLPOP")) as talk:
+        talk.client("CLIENT REPLY OFF", "BLPOP k 0")
+        talk.expect_upstream("CLIENT REPLY OFF", "BLPOP k 0")
+        assert talk.skipped("drop_write") == ["blocking"]
+
+
+def test_refused_under_another_name():
+    """An ACL that forbids the temporary key does not forbid the client's: that refusal is not told."""
+    with Talk(DROP) as talk:
+        talk.client("RPUSH k a")
+        talk.expect_upstream(*GATE)
+        talk.upstream(*queued(3, "*[+OK :3 +OK]"))
+        talk.heard("upstream")
+        no = "-NOPERM No permissions to access a key"
+        talk.upstream("+OK", no, no, no, no, "-EXECABORT no")
+        talk.expect_upstream("MULTI")
+        talk.upstream("+OK")
+        talk.heard("upstream")
+        talk.upstream("+QUEUED", "-ERR unknown command", "-EXECABORT no")
+        talk.expect_client(":1")
+        assert "NOPERM" in talk.expect_fired("drop_write").detail
+
+
+def test_a_server_short_of_memory():
+    """It takes no command into a transaction, but would carry out one that frees memory: no refusal is told."""
+    with Talk(drop("DEL")) as talk:
+        talk.client("DEL k")
+        talk.expect_upstream(*GATE)
+        talk.upstream(*PROVEN)
+        talk.heard("upstream")
+        oom = "-OOM command not allowed when used memory > 'maxmemory'."
+        talk.upstream("+OK", oom, oom, oom, oom, oom, "-EXECABORT no")
+        talk.expect_upstream("MULTI")
+        talk.upstream("+OK")
+        talk.heard("upstream")
+        talk.upstream(oom, "-ERR unknown command", "-EXECABORT no")
+        talk.expect_client(":1")
+        assert "OOM" in talk.expect_fired("drop_write", told="ok").detail
+
+
+# -- scripts
+
+
+def test_what_a_script_has_left_is_removed():
+    """Keys that it wrote without declaring them go from the scratch database, and the event says so."""
+    with Talk(drop("EVAL")) as talk:
+        talk.client("EVAL return:1 1 k")
+        talk.expect_upstream(*GATE)
+        talk.upstream(*PROVEN)
+        talk.heard("upstream")
+        talk.upstream(*queued(6, '*[:1 +OK :7 :1 *["0" *["other"]] +OK]'))
+        talk.expect_client(":7")
+        talk.expect_upstream("SELECT 15", "DEL other", "SELECT 0")
+        talk.upstream("+OK", ":1", "+OK")
+        assert "did not declare" in talk.expect_fired("drop_write", told="ok").detail
+
+
+def test_in_the_scratch_database_itself():
+    """A client that works in the scratch database gets temporary keys there."""
+    with Talk(DROP) as talk:
+        talk.handshake("SELECT 15", "+OK")
+        talk.client("RPUSH k a")
+        talk.expect_upstream("MULTI", "SELECT 15", "DBSIZE", "SELECT 15", "EXEC")
+        talk.upstream(*queued(3, "*[+OK :0 +OK]"))
+        assert b":chaosproxy:" in talk.heard("upstream")
+
+
+# -- while the client is watching: aside
+
+
+def watching(talk: Talk) -> None:
+    talk.handshake("WATCH w", "+OK")
+
+
+def test_aside():
+    """An EXEC of ours would end the client's WATCH: all of it goes on the side connection."""
+    with Talk(DROP) as talk:
+        watching(talk)
+        talk.client("RPUSH k a")
+        talk.expect_upstream()
+        talk.expect_side(*GATE)
+        talk.side(*PROVEN)
+        talk.expect_side(*PLAN)
+        talk.side(*queued(5, "*[:1 +OK :7 :1 +OK]"))
+        talk.expect_client(":7")
+
+
+def test_aside_only_once_what_came_before_is_answered():
+    """The side connection must not be ahead of what the client has sent."""
+    with Talk(DROP) as talk:
+        watching(talk)
+        talk.client("RPUSH other a", "RPUSH k a")
+        talk.side(*PROVEN)
+        talk.side(*queued(5, "*[:1 +OK :1 :1 +OK]"))
+        talk.expect_client(":1")
+    with Talk(DROP) as talk:
+        watching(talk)
+        talk.client("GET k", "RPUSH k a")
+        talk.expect_upstream("GET k")
+        assert not talk._asked
+        talk.upstream("$-1")
+        talk.expect_client("$-1")
+        talk.expect_side(*GATE)
+        talk.side()
+        talk.expect_client(":1")
+        talk.expect_fired("drop_write", detail=f"{TABLE}: the side connection failed")
+
+
+def test_the_side_connection_fails_later():
+    """Where it fails after the gate the reply is made up too."""
+    with Talk(DROP) as talk:
+        watching(talk)
+        talk.client("RPUSH k a")
+        talk.side(*PROVEN)
+        talk.side()
+        talk.expect_client(":1")
+        talk.expect_fired("drop_write", detail=f"{TABLE}: the side connection failed")
+
+
+def test_an_answer_that_comes_too_late():
+    """What the side connection says of a write that was let go changes nothing."""
+    with Talk(DROP) as talk:
+        watching(talk)
+        talk.client("RPUSH k a")
+        talk.upstream(b"?\r\n")
+        talk.expect_raw("upstream")
+        talk.expect_client(b"?\r\n")
+        talk.expect_upstream("RPUSH k a")
+        talk.side(*PROVEN)
+        assert not talk._asked
+        assert talk.skipped("drop_write") == ["raw"]
+
+
+def test_asking():
+    """Between ASKING and its command nothing of ours may go: the reply is made up."""
+    with Talk(DROP) as talk:
+        talk.handshake("ASKING", "+OK")
+        talk.client("RPUSH k a")
+        talk.expect_upstream("PING")
+        talk.upstream("+PONG")
+        talk.expect_client(":1")
+
+
+def test_the_upstream_stops_making_sense_while_it_is_asked():
+    """Whatever the server says of our question then, the write has passed."""
+    with Talk(drop("FLUSHALL")) as talk:
+        talk.client("FLUSHALL")
+        talk.expect_upstream("MULTI")
+        talk.client_eof()
+        talk.client_gone()
+        assert talk.skipped("drop_write") == ["client_gone"]
+
+
+# -- inside the client's transaction
+
+
+def begun(talk: Talk, *probes: str) -> None:
+    """MULTI has been answered; `probes` are the replies to what asks for the means."""
+    talk.client("MULTI")
+    talk.heard("upstream")
+    talk.upstream(*probes)
+    talk.expect_upstream("MULTI")
+    talk.upstream("+OK")
+    talk.expect_client("+OK")
+
+
+ALL = ("+OK", ":0", "+OK", ":0", ":0")
+NO_COPY = (
+    "+OK",
+    ":0",
+    "+OK",
+    "-NOPERM this user has no permissions to run the 'copy' command",
+    ":0",
+)
+NO_SCRATCH = ("-ERR DB index is out of range", ":7", "+OK", ":0", ":0")
+
+
+def test_a_transaction_without_copies():
+    """Where COPY is forbidden nothing of ours is queued: it would spoil the client's transaction. The element is made up."""
+    with Talk(DROP) as talk:
+        begun(talk, *NO_COPY)
+        talk.client("RPUSH k a", "EXEC")
+        talk.expect_upstream("EXEC")
+        talk.upstream("*[]")
+        talk.expect_client("+QUEUED", "*[:1]")
+        talk.expect_fired("drop_write", told="ok", outcome="false_ok")
+
+
+def test_a_transaction_with_a_command_that_is_forbidden():
+    """A write that the ACL forbids, or that no server takes, passes, so that the server refuses it itself."""
+    with Talk(drop("[COPY, RPUSH]")) as talk:
+        begun(talk, *NO_COPY)
+        for sent in ("COPY a b", "RPUSH k"):
+            talk.client(sent)
+            talk.expect_upstream(sent)
+            talk.upstream("-NOPERM no")
+            talk.expect_client("-NOPERM no")
+        assert talk.skipped("drop_write") == ["refused", "refused"]
+
+
+def test_a_stand_in():
+    """What cannot be tried on a copy is stood in for by a request that has no effect, and that is refused as it would be."""
+    with Talk(drop("[FLUSHALL, MOVE]")) as talk:
+        begun(talk, *ALL)
+        talk.client("FLUSHALL")
+        assert talk.heard("upstream").count(b"\r\n$3\r\nDEL\r\n") == 1
+        talk.upstream("+QUEUED")
+        talk.client("EXEC")
+        talk.expect_upstream("EXEC")
+        talk.upstream("*[:0]")
+        talk.expect_client("+QUEUED", "*[+OK]")
+        talk.expect_fired("drop_write", told="ok", detail=TABLE)
+
+
+def test_copies_that_could_not_be_made():
+    """Where a copy fails at EXEC the element is made up, and the event says why."""
+    with Talk(DROP) as talk:
+        begun(talk, *ALL)
+        talk.client("RPUSH k a")
+        talk.expect_upstream(*PLAN[1:-1])
+        talk.upstream(*["+QUEUED"] * 5)
+        talk.client("EXEC")
+        talk.expect_upstream("EXEC")
+        talk.upstream("*[-ERR +OK :9 :1 +OK]")
+        talk.expect_client("+QUEUED", "*[:1]")
+        assert talk.expect_fired("drop_write", told="ok").detail == f"{TABLE}: ERR"
+
+
+def test_a_script_in_a_transaction():
+    """What it leaves in the scratch database is removed by the side connection: the client may have selected another by then."""
+    for left in ("", ' "other"'):
+        with Talk(drop("EVAL")) as talk:
+            begun(talk, *ALL)
+            talk.client("EVAL return:1 1 k")
+            talk.heard("upstream")
+            talk.upstream(*["+QUEUED"] * 6)
+            talk.client("EXEC")
+            talk.heard("upstream")
+            talk.upstream(f'*[:1 +OK :7 :1 *["0" *[{left}]] +OK]')
+            talk.expect_client("+QUEUED", "*[:7]")
+            detail = talk.expect_fired("drop_write", told="ok").detail
+            assert ("did not declare" in detail) == bool(left)
+            if left:
+                talk.expect_side("DEL other", db=15)
+                talk.side(":1")
+
+
+def test_a_transaction_that_selects():
+    """A client that changes databases in its transaction gets temporary keys: the scratch database may be its own by then."""
+    with Talk(DROP) as talk:
+        begun(talk, *ALL)
+        talk.handshake("SELECT 15", "+QUEUED")
+        talk.handshake("SELECT 0", "+QUEUED")
+        talk.client("RPUSH k a")
+        assert b":chaosproxy:" in talk.heard("upstream")
+
+
+def test_a_script_where_there_is_no_scratch_database():
+    """A script cannot be tried on temporary keys, and its reply can be anything: it passes."""
+    with Talk(drop("EVAL")) as talk:
+        begun(talk, *NO_SCRATCH)
+        talk.client("EVAL return:1 1 k")
+        talk.expect_upstream("EVAL return:1 1 k")
+        assert talk.skipped("drop_write") == ["unknown_reply"]
