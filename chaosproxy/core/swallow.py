@@ -184,11 +184,13 @@ def _aborted(raw: bytes) -> bool:
 
 def leftovers(raw: bytes) -> list[bytes]:
     """The keys in SCAN's reply."""
-    match decode(raw):
-        case [_, list(keys)]:
-            return [key for key in keys if isinstance(key, bytes)]
-        case _:
-            return []
+    try:
+        match decode(raw):
+            case [_, list(keys)]:
+                return [key for key in keys if isinstance(key, bytes)]
+    except ProtocolError:  # no server's
+        pass
+    return []
 
 
 # -- what can be computed, and how

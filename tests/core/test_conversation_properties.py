@@ -77,6 +77,7 @@ def test_garbage_passes(data):
 # -- random rules
 
 COMMANDS = ["SET", "GET", "RPUSH", "EXEC", "MULTI", "BLPOP", "SELECT", "'@write'", "'@read'"]
+WRITES = ["SET", "RPUSH", "'@write'", "EVAL", "EXPIRE", "FLUSHALL"]
 FAULTS = [
     "fault: latency, at: before_forward, delay: 100ms",
     "fault: latency, at: after_apply, delay: 100ms",
@@ -116,6 +117,7 @@ FAULTS = [
     "fault: expire_key, mode: now",
     "fault: expire_key, mode: evict",
     "fault: expire_key, mode: no_renewal",
+    "fault: expire_key, mode: strip_ttl",
     "fault: stale_read, behind: 1",
     "fault: push, do: duplicate",
     "fault: push, do: delay, delay: 100ms",
@@ -133,7 +135,7 @@ def profile(random: Random) -> str:
             rules.append(f"- {{{fault}}}")
             continue
         writes = fault.startswith(("fault: drop_write", "fault: duplicate"))
-        about = random.choice(["SET", "RPUSH", "'@write'"] if writes else COMMANDS)
+        about = random.choice(WRITES if writes else COMMANDS)
         fault, _, more = fault.partition(", ~")
         match = f"match: {{commands: {about}{', ' if more else ''}{more}}}"
         parts = (fault, match, random.choice(WHENS))
@@ -150,7 +152,7 @@ KINDS = (
 ALL_KINDS = (
     *KINDS, "SUBSCRIBE a b", "SUBSCRIBE a", "UNSUBSCRIBE", "UNSUBSCRIBE a x", "PSUBSCRIBE p", "PUNSUBSCRIBE", "SSUBSCRIBE s",
     "SUNSUBSCRIBE", "HELLO 3", "HELLO 2", "RESET", "SELECT 2", "CLIENT SETNAME x", "UNWATCH", "MULTI", "EXEC", "CLIENT REPLY OFF",
-    "CLIENT REPLY ON", "CLIENT REPLY ON",
+    "CLIENT REPLY ON", "CLIENT REPLY ON", "EVAL x 1 k:{n}", "EXPIRE k:{n} 9", "SET k:{n} v EX 9", "FLUSHALL", "GETEX k:{n} EX 9",
 )  # fmt: skip
 
 
@@ -196,6 +198,45 @@ def test_garbage_never_raises(data, random):
     talk._awaited.clear()
     talk.client_gone()
     talk._awaited.clear()
+    talk.close()
+
+
+LIES = (
+    "+OK", "+QUEUED", "-ERR no", ":0", ":-1", b":x\r\n", "$-1", '""', "*-1", "_", "*[]", "*[:1]", b"*1\r\n:x\r\n", '*["0" *[]]',
+    '*["0" :1]', b"*2\r\n$1\r\n0\r\n*1\r\n,x\r\n", "*[+OK :0 +OK]", "*[:1 +OK :1 :1 +OK]", "%[]", '*["a" "b"]', b"#x\r\n", "*[$-1 _]",
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_lies_never_raise(random):
+    """A server, or a side connection, whose replies are frames but not the right ones: nothing raises, all adds up."""
+    lie(random)
+
+
+def lie(random: Random) -> None:
+    """One conversation with a server that often says something else than it should."""
+    talk = Talk(profile(random), protocol=random.choice([2, 3]))
+    server = Toy(talk.protocol)
+    todo = pieces(b"".join(script(random, ALL_KINDS)), [random.randint(1, 200)])
+    for _ in range(60):
+        if talk._over:
+            break
+        if todo:
+            talk.client(todo.pop(0))
+        server.receive(talk.heard("upstream"))
+        for frame in server.out:
+            if not talk._over:
+                talk.upstream(reply(random.choice(LIES)) if random.random() < 0.25 else frame)
+        server.out.clear()
+        while talk._asked and not talk._over:
+            talk.side(*[random.choice(LIES) for _ in talk._asked[0].requests])
+        talk.wait(random.choice([0.0, 0.1, 2.0]))
+    talk._heard = {"client": b"", "upstream": b""}
+    talk._awaited.clear()
+    if not talk._over:
+        talk.client_gone()
+        talk._awaited.clear()
     talk.close()
 
 

@@ -44,6 +44,7 @@ def test_scripts_are_searched_for_what_they_leave():
     assert plan.after[-2][0] == b"SCAN"
     assert swallow.leftovers(b"*2\r\n$1\r\n0\r\n*2\r\n$1\r\na\r\n$1\r\nb\r\n") == [b"a", b"b"]
     assert swallow.leftovers(b"-ERR no\r\n") == []
+    assert swallow.leftovers(b"*2\r\n:x\r\n*0\r\n") == []
 
 
 def test_images_take_the_place_of_keys():
