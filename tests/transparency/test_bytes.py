@@ -16,6 +16,7 @@ import pytest
 
 from tests import servers
 from tests.proxying import RunningProxy, start_proxy
+from tests.transparency import scripts_cluster
 from tests.transparency.play import Transcript, perform
 from tests.transparency.script import ALL_MODES, Mode, Script
 from tests.transparency.table import BY_NAME, SCRIPTS
@@ -42,6 +43,14 @@ class Stage:
     proxies: dict[str, RunningProxy]
     direct: dict[tuple[str, int], Transcript] = field(default_factory=dict)
     changed: dict[str, object] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, server: servers.Server) -> "Stage":
+        """Spend the server's small client ids, so that an id cannot be taken for a count, and put proxies before it."""
+        for _ in range(IDS_SPENT):
+            server.connect().close()
+        armed = start_proxy(server.url, str(ARMED))
+        return cls(server, {"calm": start_proxy(server.url, "calm"), "armed": armed})
 
     def prepare(self, script: Script) -> None:
         """Empty the server, and put this script's settings in force."""
@@ -87,15 +96,7 @@ def stage_of() -> Iterator[Callable[[str], Stage]]:
                 pytest.skip(reason)
             begun.add(name)
             # Timeouts are noticed at its heartbeat: a faster one makes shorter tests.
-            server = servers.start(name, "--hz", "100")
-            for _ in range(IDS_SPENT):
-                # From here on an id cannot be taken for a count.
-                server.connect().close()
-            proxies = {
-                "calm": start_proxy(server.url, "calm"),
-                "armed": start_proxy(server.url, str(ARMED)),
-            }
-            stages[name] = Stage(server, proxies)
+            stages[name] = Stage.of(servers.start(name, "--hz", "100"))
         return stages[name]
 
     yield give
@@ -118,6 +119,21 @@ def cases() -> list:
 def test_same_bytes_and_end(stage_of, server_name: str, resp: int, script_name: str) -> None:
     """Through the proxy every client gets what it gets without: each byte, and FIN or RST."""
     compare(stage_of(server_name), BY_NAME[script_name], resp, RUNS[server_name])
+
+
+@pytest.mark.parametrize("server_name", ["redis70", "redis82", "valkey9"])
+def test_same_bytes_and_end_on_a_cluster_node(server_name: str) -> None:
+    """A cluster's node says more unasked: subscriptions end with their slots, and who waits is let go."""
+    reason = servers.available(server_name)
+    if reason is not None:
+        pytest.skip(reason)
+    stage = Stage.of(servers.start_cluster_node(server_name, "--hz", "100"))
+    try:
+        for script in scripts_cluster.SCRIPTS:
+            for resp in script.resp:
+                compare(stage, script, resp, ALL_RUNS)
+    finally:
+        stage.stop()
 
 
 @pytest.mark.matrix
@@ -163,4 +179,6 @@ def compare(stage: Stage, script: Script, resp: int, runs: tuple[tuple[str, Mode
         through = perform(script, port, resp=resp, mode=mode, expected=direct)
         if through.lines != direct.lines:
             diff = difflib.unified_diff(direct.readable(), through.readable(), "direct", "proxy")
-            pytest.fail(f"through the {profile} proxy, sent {mode}:\n" + "\n".join(diff))
+            pytest.fail(
+                f"{script.name}, through the {profile} proxy, sent {mode}:\n" + "\n".join(diff)
+            )

@@ -170,6 +170,16 @@ def _refused(port: int) -> bool:
     return False
 
 
+def test_more_input_than_a_client_may_have(server, through):
+    """Above client-query-buffer-limit the server hangs up without a word."""
+    server.ask("CONFIG", "SET", "client-query-buffer-limit", 1 << 20)
+    with Wire(through(server)) as wire:
+        assert wire.raw("PING") == b"+PONG\r\n"
+        with suppress(BrokenPipeError, ConnectionResetError):
+            wire.socket.sendall(encode("ECHO", b"x" * 8_000_000))
+        assert wire.read_to_end()[0] == b""
+
+
 @pytest.mark.parametrize("doing", ["nothing", "BLPOP q 0", "SUBSCRIBE ch"])
 def test_a_server_that_is_killed(through, way: str, doing: str):
     """Its clients' connections end; a new one is refused, which through the proxy is an end without a byte."""
