@@ -143,8 +143,10 @@ def has_run(line: Line, work: Work, now: float) -> bool:
     """
     here = line.takes_ours
     if not work.running:
-        vanishes = any(isinstance(run, Vanish) for _, run in work.runs)
-        if line.expect and (vanishes or (not here and remembering.concerns(line, work))):
+        leaving = _leaving(work)
+        if line.expect and (leaving or (not here and remembering.concerns(line, work))):
+            return False
+        if any(_waits_for_others(line, each) for each in leaving):
             return False
         work.running = True
         _run_before(line, work, now)
@@ -188,13 +190,36 @@ def _run(line: Line, work: Work, told: Told, run: Run, now: float) -> None:
         line.ask_side(raws, work.exchange.db, done, run.where)
 
 
+def _leaving(work: Work) -> list[tuple[int, bytes]]:
+    """The keys, with their database, that are to go before this command."""
+    return [
+        (work.exchange.db, chosen.key or b"")
+        for chosen, run in work.runs
+        if isinstance(run, Vanish)
+    ]
+
+
+def _waits_for_others(line: Line, key: tuple[int, bytes]) -> bool:
+    """Whether another command has this key going already: a second end would put off the first."""
+    waiting = line.world.vanishing.get(key)
+    if waiting is None:
+        return False
+    if line.connection not in waiting:
+        waiting.append(line.connection)
+    return True
+
+
 def _vanish(line: Line, work: Work, told: Told, run: Vanish) -> None:
-    """Have the key go, and the command wait for that."""
+    """Have the key go, and the command wait for that; others that want it gone wait too."""
     work.waiting += 1
     told.detail = NOT_KNOWN
+    key = work.exchange.db, told.chosen.key or b""
+    vanishing = line.world.vanishing
+    vanishing.setdefault(key, [])
 
     def go_on() -> None:
         work.waiting -= 1
+        line.wake(vanishing.pop(key, ()))
 
     def done(why: str, detail: str, then: float) -> None:
         _ran(line, work, told, run.how, why, detail)
@@ -203,7 +228,7 @@ def _vanish(line: Line, work: Work, told: Told, run: Vanish) -> None:
         else:
             go_on()
 
-    vanish(line, told.chosen.key or b"", work.exchange.db, run.how, done)
+    vanish(line, told.chosen.key or b"", work.exchange.db, run.how, done, on_gone=go_on)
 
 
 def _ran(  # noqa: PLR0917 - one call's worth of what is at hand

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from chaosproxy.core.line import Line, OnAnswer
+from chaosproxy.core.line import Line, OnAnswer, OnGone
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.swallow import carried_out
 from chaosproxy.core.syntax import ProtocolError
@@ -39,9 +39,11 @@ for i = 1, gone * #ARGV, 2 do redis.pcall('PUBLISH', ARGV[i], ARGV[i + 1]) end
 return gone"""
 
 
-def vanish(line: Line, key: bytes, db: int, how: How, done: Done) -> None:
-    """Have the key go; `done` is called once that is over."""
-    _Vanishing(line, key, db, how, done).ask()
+def vanish(  # noqa: PLR0917 - one call's worth of what is at hand
+    line: Line, key: bytes, db: int, how: How, done: Done, on_gone: OnGone
+) -> None:
+    """Have the key go; `done` is called once that is over, `on_gone` if the line ends before it is."""
+    _Vanishing(line, key, db, how, done, on_gone).ask()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class _Vanishing:
     db: int
     how: How
     done: Done
+    on_gone: OnGone
 
     def ask(self) -> None:
         """Ask which notifications are on, and go on from there."""
@@ -97,7 +100,8 @@ class _Vanishing:
             self.done("no_key" if replies == [b":0\r\n"] else "refused", "", now)
 
     def _send(self, wanted: Sequence[Request], answered: OnAnswer) -> None:
-        self.line.ask_side([encode_command(*request) for request in wanted], self.db, answered)
+        raws = [encode_command(*request) for request in wanted]
+        self.line.ask_side(raws, self.db, answered, on_gone=self.on_gone)
 
 
 def requests(how: How, key: bytes, db: int, flags: bytes) -> list[Request]:

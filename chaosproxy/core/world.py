@@ -58,7 +58,8 @@ class World:
     """What all conversations of one proxy share.
 
     `max_buffer`: bytes that one side of a connection may hold back. `scratch_db`: the database in which swallowed writes are
-    computed, used only while it is proven empty. `epoch`: what added to `now` gives seconds since 1970.
+    computed, used only while it is proven empty. `epoch`: what added to `now` gives seconds since 1970. `vanishing`: the
+    keys, with their database, that are on their way out, and the connections whose command waits until they are gone.
     """
 
     engine: Engine
@@ -68,6 +69,7 @@ class World:
     scratch_db: int = 15
     epoch: float = 0.0
     tallies: dict[str, Tally] = field(default_factory=dict)
+    vanishing: dict[tuple[int, bytes], list[int]] = field(default_factory=dict)
     _names: dict[bytes, Name] = field(default_factory=dict)
 
     def switch(self, engine: Engine) -> None:

@@ -200,3 +200,125 @@ def test_the_answer_is_no_reply_of_a_server():
         talk.upstream("$-1")
         talk.expect_client("$-1")
         assert talk.skipped("expire_key") == ["refused"]
+
+
+# --- several commands that want the same key gone --------------------------------------------------
+
+
+@pytest.mark.parametrize(("rule", "how"), [(NOW, "expired"), (EVICT, "evicted")])
+def test_one_after_the_other(rule, how):
+    """While one command has the key going, others that want it gone wait: a second PEXPIRE would put off the first one's end."""
+    with Talk(rule) as one, one.another() as two, one.another() as three:
+        for talk in (one, two, three):
+            talk.client("GET k")
+        one.expect_side(ASKED)
+        one.side(setting(""))
+        two.wait(1)
+        assert two._asked == three._asked == []
+        one.side(":1")
+        one.wait(0.02)
+        one.expect_upstream("GET k")
+        two.expect_side(ASKED)
+        assert three._asked == []
+        two.side(setting(""))
+        two.side(":0")
+        two.expect_upstream("GET k")
+        three.side(setting(""))
+        three.side(":0")
+        three.expect_upstream("GET k")
+        for talk in (one, two, three):
+            talk.upstream("$-1")
+            talk.expect_client("$-1")
+        one.expect_fired("expire_key", applied="yes")
+        assert two.skipped("expire_key") == three.skipped("expire_key") == ["no_key"]
+        assert one.world.vanishing == {}
+
+
+@pytest.mark.parametrize("other", ["GET l", "SELECT 3"])
+def test_another_key_waits_for_nobody(other):
+    """Another key, or the same one in another database, goes at once."""
+    with Talk(NOW) as one, one.another() as two:
+        one.client("GET k")
+        if other == "SELECT 3":
+            two.client(other)
+            two.expect_upstream(other)
+            two.upstream("+OK")
+            two.expect_client("+OK")
+            other = "GET k"
+        two.client(other)
+        for talk in (one, two):
+            talk.expect_side(ASKED)
+            talk.side()
+            talk.expect_upstream("GET k" if talk is one else other)
+            talk.upstream("$-1")
+            talk.expect_client("$-1")
+
+
+@pytest.mark.parametrize("when", ["asked", "told", "waiting"])
+def test_the_first_one_leaves(when):
+    """However far the first one came before its client went, the next one goes on at once."""
+    with Talk(NOW) as one, one.another() as two:
+        one.client("GET k")
+        two.client("GET k")
+        if when != "asked":
+            one.side(setting(""))
+        if when == "waiting":
+            one.side(":1")
+        assert two._asked == []
+        one.client_gone()
+        one.expect_fired("expire_key", told="nothing")
+        two.side(setting(""))
+        two.side(":1")
+        two.wait(0.02)
+        two.expect_upstream("GET k")
+        two.upstream("$-1")
+        two.expect_client("$-1")
+        two.expect_fired("expire_key", told="ok")
+
+
+def test_one_that_waits_leaves():
+    """A client that goes while its command waits for another's is nobody's concern."""
+    with Talk(NOW) as one, one.another() as two:
+        one.client("GET k")
+        two.client("GET k")
+        two.client_gone()
+        one.side(setting(""))
+        one.side(":0")
+        one.expect_upstream("GET k")
+        one.upstream("$-1")
+        one.expect_client("$-1")
+        assert two.skipped("expire_key") == ["client_gone"]
+
+
+def test_a_wake_for_another_reason():
+    """One that waits and is woken by something else waits on, and is remembered once."""
+    with Talk(NOW) as one, one.another() as two:
+        one.client("GET k")
+        two.client("GET k")
+        two.wake()
+        assert one.world.vanishing == {(0, b"k"): [two.connection]}
+        one.side()
+        one.expect_upstream("GET k")
+        one.upstream("$-1")
+        one.expect_client("$-1")
+        two.side()
+        two.expect_upstream("GET k")
+        two.upstream("$-1")
+        two.expect_client("$-1")
+
+
+def test_two_rules_for_one_key():
+    """One command that two rules have a key go for waits for both, and for nobody else."""
+    with Talk(NOW + "\n" + EVICT) as talk:
+        talk.client("GET k")
+        talk.side(setting(""))
+        talk.side(setting(""))
+        talk.side(":1")
+        talk.side(":0")
+        talk.wait(0.02)
+        talk.expect_upstream("GET k")
+        talk.upstream("$-1")
+        talk.expect_client("$-1")
+        talk.expect_fired("expire_key")
+        assert talk.skipped("expire_key-2") == ["no_key"]
+        assert talk.world.vanishing == {}
