@@ -152,7 +152,7 @@ def ask_to_run(line: Line, last: LastRun, done: Callable[[], None] = lambda: Non
         del now
         done()
         if replies is None:
-            line.skip(chosen, "side_connection")
+            line.skip(chosen, line.world.unanswered(run.where))
         else:
             ran(errors_in(replies))
 

@@ -180,7 +180,7 @@ def _run(line: Line, work: Work, told: Told, run: Run, now: float) -> None:
     def done(replies: Sequence[bytes] | None, then: float) -> None:
         del then
         work.waiting -= not here
-        why = "" if replies is not None else "side_connection"
+        why = "" if replies is not None else line.world.unanswered(run.where)
         _ran(line, work, told, "run", why, errors_in(replies or ()))
 
     if here:

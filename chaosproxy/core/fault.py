@@ -81,6 +81,11 @@ class Fault:
         """Whether it may have the server compute replies: then the means are settled before a transaction begins."""
         return False
 
+    @property
+    def standby(self) -> Literal["uses", "needs"] | None:
+        """What it does with a second server, the standby: uses it where there is one, or can do nothing without."""
+        return None
+
     def check(self, at: Position) -> None:
         """Raise `Invalid` for settings that contradict each other or the position. Called once, at load."""
 

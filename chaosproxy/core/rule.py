@@ -151,3 +151,8 @@ class Profile:
     rules: tuple[Rule, ...]
     source: str
     sha256: str
+
+    def on_standby(self, *, needed: bool = False) -> list[str]:
+        """Give the names of the rules that use a standby, or (`needed`) can do nothing without one."""
+        wanted = ("needs",) if needed else ("needs", "uses")
+        return [rule.name for rule in self.rules if rule.fault.standby in wanted]

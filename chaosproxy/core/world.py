@@ -5,7 +5,7 @@ Takes nothing from the network; gives each conversation the same view. `net/` re
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from chaosproxy.core import modes
 from chaosproxy.core.command_table import CommandTable
@@ -60,6 +60,7 @@ class World:
     `max_buffer`: bytes that one side of a connection may hold back. `scratch_db`: the database in which swallowed writes are
     computed, used only while it is proven empty. `epoch`: what added to `now` gives seconds since 1970. `vanishing`: the
     keys, with their database, that are on their way out, and the connections whose command waits until they are gone.
+    `standby`: there is a second server.
     """
 
     engine: Engine
@@ -68,6 +69,7 @@ class World:
     max_buffer: int = 16 << 20
     scratch_db: int = 15
     epoch: float = 0.0
+    standby: bool = False
     tallies: dict[str, Tally] = field(default_factory=dict)
     vanishing: dict[tuple[int, bytes], list[int]] = field(default_factory=dict)
     _names: dict[bytes, Name] = field(default_factory=dict)
@@ -82,6 +84,10 @@ class World:
         self.table = table
         self.engine.learn(table)
         self._names.clear()
+
+    def unanswered(self, where: Literal["upstream", "standby"]) -> str:
+        """Why a side connection to that server has given no answer, as a reason to skip."""
+        return "no_standby" if where == "standby" and not self.standby else "side_connection"
 
     def name(self, sent: bytes) -> Name:
         """Look up a first argument."""

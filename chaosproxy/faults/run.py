@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from chaosproxy.core.decision import Decision, Position, Run
 from chaosproxy.core.fault import Context, Fault, fault
 from chaosproxy.core.setting import setting
-from chaosproxy.core.units import COMMAND_LIST
+from chaosproxy.core.units import COMMAND_LIST, choice
 
 
 @fault
@@ -24,6 +25,17 @@ class RunCommands(Fault):
         COMMAND_LIST, "A list of commands, each a list of words: [[SCRIPT, FLUSH]]."
     )
 
+    where: Literal["upstream", "standby"] = setting(
+        choice("where", "upstream", "standby"),
+        "Which server they run on: the one behind the proxy, or the standby (--standby), on a connection of the proxy's own.",
+        default="upstream",
+    )
+
+    @property
+    def standby(self) -> Literal["uses", "needs"] | None:
+        """There must be one where it is to run there."""
+        return "needs" if self.where == "standby" else None
+
     def names(self) -> Iterable[tuple[tuple[str | int, ...], str]]:
         """Those that it runs."""
         for number, words in enumerate(self.commands):
@@ -32,4 +44,4 @@ class RunCommands(Fault):
     def decide(self, context: Context) -> Decision:
         """Run them."""
         del context
-        return Run(self.commands)
+        return Run(self.commands, self.where)

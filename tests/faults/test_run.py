@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.conversation import Talk
+from tests.conversation import Talk, profile
 
 BEFORE = "- {fault: run, match: {commands: SET}, at: before_forward, commands: [[INCR, n], [DEL, '{key}:x']]}"
 AFTER = "- {fault: run, match: {commands: SET}, at: after_apply, commands: [[RPUSH, l, '{key}']]}"
@@ -201,6 +201,68 @@ def test_in_a_transaction_after_apply():
         talk.side(":1")
         talk.expect_client("*[+OK]")
         talk.expect_fired("run", applied="yes", command="SET")
+
+
+STANDBY = (
+    "- {fault: run, match: {commands: SET}, at: %s, commands: [[DEL, '{key}']], where: standby}"
+)
+
+
+def test_on_the_standby_before():
+    """They run on the second server, in the client's database, and the command waits for that."""
+    with Talk(STANDBY % "before_forward") as talk:
+        talk.world.standby = True
+        talk.client("SET k v", "GET b")
+        talk.expect_side("DEL k", db=0, where="standby")
+        talk.expect_silence()
+        talk.side(":1")
+        talk.expect_upstream("SET k v", "GET b")
+        talk.upstream("+OK", '"B"')
+        talk.expect_client("+OK", '"B"')
+        talk.expect_fired("run", applied="yes", told="ok", detail="")
+
+
+@pytest.mark.parametrize("at", ["after_apply", "after_reply"])
+def test_on_the_standby_after(at):
+    """The same once the command was applied, or its reply has arrived."""
+    with Talk(STANDBY % at) as talk:
+        talk.world.standby = True
+        talk.client("SET k v")
+        talk.expect_upstream("SET k v")
+        talk.upstream("+OK")
+        if at == "after_reply":
+            talk.expect_client("+OK")
+            talk.flushed()
+        talk.expect_side("DEL k", db=0, where="standby")
+        talk.side(":0")
+        if at == "after_apply":
+            talk.expect_client("+OK")
+        talk.expect_fired("run", position=at, applied="yes")
+
+
+@pytest.mark.parametrize(("standby", "reason"), [(False, "no_standby"), (True, "side_connection")])
+def test_on_a_standby_that_is_not_there(standby, reason):
+    """Without a second server the rule says so; one that does not answer is something else."""
+    for at in ("before_forward", "after_apply"):
+        with Talk(STANDBY % at) as talk:
+            talk.world.standby = standby
+            talk.client("SET k v")
+            if at == "before_forward":
+                talk.side()
+                talk.expect_upstream("SET k v")
+                talk.upstream("+OK")
+            else:
+                talk.expect_upstream("SET k v")
+                talk.upstream("+OK")
+                talk.side()
+            talk.expect_client("+OK")
+            assert talk.skipped("run") == [reason]
+
+
+def test_which_rules_need_a_standby():
+    """One that runs there does; the others can do without."""
+    found = profile(f"{BEFORE}\n{(STANDBY % 'after_apply').replace('run,', 'run, name: two,')}")
+    assert found.on_standby() == found.on_standby(needed=True) == ["two"]
 
 
 def test_commands_that_there_are_not(problems):
