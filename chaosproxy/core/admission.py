@@ -11,7 +11,7 @@ from chaosproxy.core.effect import Effect, Fired, Outcome
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.engine import Chosen, Engine, LiveRule
 from chaosproxy.core.fault import Context, ServerInfo
-from chaosproxy.core.match import Exchange
+from chaosproxy.core.match import LISTENER, Exchange
 
 FOREVER = float("inf")
 #: What events call the command of a new connection.
@@ -49,16 +49,18 @@ def admit(
     now: float,
     *,
     open_connections: int,
+    listener: str = LISTENER,
 ) -> tuple[list[Meeting], list[Effect]]:
     """Ask the rules about a new connection: what it meets, in order (the last one may be its end), and effects.
 
-    `open_connections`: how many others there are.
+    `open_connections`: how many others there are; `listener`: the name of the one it came in by.
     """
     effects: list[Effect] = []
     met: list[Meeting] = []
     if not engine.connection_rules:
         return met, effects
     exchange = _exchange(connection, address, now)
+    exchange.listener = listener
     ended = False
     for chosen in engine.select_connection(exchange, now, effects):
         decision = (

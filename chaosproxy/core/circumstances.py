@@ -19,12 +19,16 @@ PUSHES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ConnectionTest:
-    """`nth`: counted from 1 since the profile came into force; `opened_before`, `opened_after`: that fault's first firing."""
+    """`nth`: counted from 1 since the profile came into force; `opened_before`, `opened_after`: that fault's first firing.
+
+    `listener`: the name of the listener it came in by.
+    """
 
     nth: int | None = None
     opened_before: str | None = None
     opened_after: str | None = None
     state: str | None = None
+    listener: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +66,14 @@ def _index(value: object) -> int:
 _PLACE: Final = whole("place", "a place in the batch (a whole number from 1) or last", 1)
 
 CONNECTION: Final = record(
-    "{nth: n}, {opened_before: fault}, {opened_after: fault}, {state: word}",
-    "{nth: 2}, {opened_before: fault}, {opened_after: fault} or {state: transaction}",
+    "{nth: n}, {opened_before: fault}, {opened_after: fault}, {state: word}, {listener: name}",
+    "{nth: 2}, {opened_before: fault}, {opened_after: fault}, {state: transaction} or {listener: node-1}",
     {
         "nth": whole("number", "a connection's number (a whole number from 1)", 1),
         "opened_before": NAME,
         "opened_after": NAME,
         "state": choice("state", *STATES),
+        "listener": NAME,
     },
     ConnectionTest,
 )

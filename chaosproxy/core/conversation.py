@@ -11,6 +11,7 @@ from chaosproxy.core.decision import How
 from chaosproxy.core.effect import CloseClient, Describe, Effect, HalfClose
 from chaosproxy.core.intake import Intake
 from chaosproxy.core.line import FOREVER, Line
+from chaosproxy.core.match import LISTENER
 from chaosproxy.core.returns import Returns
 from chaosproxy.core.slot import Stage
 from chaosproxy.core.world import World
@@ -24,14 +25,16 @@ HELD_UP = (Stage.DELAY, Stage.HOLD, Stage.SEND)
 class Conversation:
     """One client connection and its one upstream connection.
 
-    `connection` numbers it, `address` is the client's host. After every call drain `out_client` and `out_upstream`, then
+    `connection` numbers it, `address` is the client's host, `listener` names the one it came in by. After every call drain `out_client` and `out_upstream`, then
     carry out `effects`, in order, and clear all three. `now` is seconds on any clock that does not go back.
     """
 
     __slots__ = ("_client_ended", "_intake", "_line", "_over", "_passed_on", "_returns")
 
-    def __init__(self, world: World, connection: int, address: str, now: float) -> None:
-        self._line = Line(world, connection, address, now)
+    def __init__(
+        self, world: World, connection: int, address: str, now: float, listener: str = LISTENER
+    ) -> None:
+        self._line = Line(world, connection, address, now, listener)
         self._intake = Intake(self._line)
         self._returns = Returns(self._line)
         self._client_ended = False

@@ -14,7 +14,7 @@ from chaosproxy.core.effect import Applied, AskSide, Effect, Fired, KeysTouched,
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.engine import Chosen, Engine
 from chaosproxy.core.fault import Context
-from chaosproxy.core.match import Exchange
+from chaosproxy.core.match import LISTENER, Exchange
 from chaosproxy.core.modes import Args, Modes
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Slot, Work
@@ -33,13 +33,13 @@ class Line:
     those the proxy fills itself, in the client's order.
     """
 
-    def __init__(self, world: World, connection: int, address: str, now: float) -> None:
+    def __init__(
+        self, world: World, connection: int, address: str, now: float, listener: str = LISTENER
+    ) -> None:
         self.world = world
         self.engine: Engine = world.engine
-        self.connection = connection
-        self.address = address
-        self.opened = now
-        self.now = now
+        self.connection, self.address, self.listener = connection, address, listener
+        self.opened = self.now = now
         self.modes = Modes()
         self.out_client: list[bytes] = []
         self.out_upstream: list[bytes] = []
@@ -120,11 +120,9 @@ class Line:
     def where(self, command: Command, *, handshake: bool = False) -> Exchange:
         """A command as an exchange of this connection, as it is now."""
         exchange = Exchange(command, self.connection, self.modes.name, self.address, self.db)
-        exchange.handshake, exchange.opened, exchange.states = (
-            handshake,
-            self.opened,
-            self.modes.states(blocking=self.blocking),
-        )
+        exchange.states = self.modes.states(blocking=self.blocking)
+        exchange.handshake, exchange.opened = handshake, self.opened
+        exchange.listener = self.listener
         return exchange
 
     @property

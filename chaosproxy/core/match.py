@@ -29,6 +29,8 @@ _REPLY_TYPES = {
 }
 
 
+#: What the listener of a proxy that has only one is called.
+LISTENER = "redis"
 CONFIRMED = frozenset(kind for kind in PUSHES if kind.endswith("subscribe"))
 
 
@@ -38,7 +40,7 @@ class Exchange:
 
     `client` is the name set by the client, `address` its host without the port. `opened` is when the connection was,
     `states` what it is in (`circumstances.STATES`). `place` counts from 1 in its batch; `last`: nothing follows in it.
-    `before` and `before_on_key` are the names of the commands that came before on the connection, on each key. `push`: it
+    `listener` is the name of the one it came in by. `before` and `before_on_key` are the names of the commands that came before on the connection, on each key. `push`: it
     is a frame nobody asked for, its kind as the command's name, its channel as the key.
     """
 
@@ -55,6 +57,7 @@ class Exchange:
     before: CommandSpec | None = None
     before_on_key: Mapping[bytes, CommandSpec] = field(default_factory=dict)
     push: bool = False
+    listener: str = LISTENER
 
 
 class NameTest:
@@ -125,11 +128,14 @@ class CompiledMatch:
             before = exchange.before_on_key.get(key or b"")
         return before is not None and self._after.holds(before.name, before)
 
-    def connection_holds(self, connection: int, opened: float, states: tuple[str, ...]) -> bool:
+    def connection_holds(self, exchange: Exchange) -> bool:
         """Whether a connection is one that `connection` speaks of."""
         test = self._match.connection
         if test is None:
             return True
+        connection, opened, states = exchange.connection, exchange.opened, exchange.states
+        if test.listener is not None and test.listener != exchange.listener:
+            return False
         if test.nth is not None and connection - self._first + 1 != test.nth:
             return False
         if test.state is not None and test.state not in states:
@@ -195,7 +201,7 @@ class CompiledMatch:
             match.clients, exchange.client, exchange.address
         ):
             return False
-        return self.connection_holds(exchange.connection, exchange.opened, exchange.states)
+        return self.connection_holds(exchange)
 
 
 def share_of(salt: bytes, key: bytes) -> float:

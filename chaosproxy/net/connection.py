@@ -25,6 +25,7 @@ from chaosproxy.net.entrance import Entrance
 
 if TYPE_CHECKING:
     from chaosproxy.net.proxy import Proxy
+    from chaosproxy.net.route import Route
 
 
 class Link:
@@ -37,7 +38,7 @@ class Link:
     __slots__ = (
         "_alarm", "_client_full", "_client_held", "_dialling", "_draining", "_effects", "_eof",
         "_farewell", "_finish", "_flush", "_proxy", "_to_client", "_to_upstream", "_upstream", "_upstream_full",
-        "_upstream_held", "client", "conversation", "ended", "entrance", "number", "relaying",
+        "_upstream_held", "client", "conversation", "ended", "entrance", "number", "relaying", "route",
     )  # fmt: skip
 
     def __init__(
@@ -47,18 +48,17 @@ class Link:
         client: asyncio.Transport,
         entrance: Entrance,
         conversation: Conversation,
+        *,
+        route: "Route",
     ) -> None:
-        self._proxy = proxy
-        self.number = number
-        self.entrance = entrance
-        self.conversation = conversation
+        self._proxy, self.number, self.route = proxy, number, route
+        self.entrance, self.conversation = entrance, conversation
         # These lists are the same ones for as long as the conversation lives.
         self._to_client, self._to_upstream = conversation.out_client, conversation.out_upstream
         self._effects = conversation.effects
-        self.relaying = self.ended = False
+        self.relaying = self.ended = self._eof = False
         self.client: asyncio.Transport | None = client
         self._upstream: asyncio.Transport | None = None
-        self._eof = False
         self._alarm = Alarm(self._wake)
         self._finish: Finish | None = None
         self._flush: Flush | None = None

@@ -28,6 +28,11 @@ class Listener:
         self._servers: list[asyncio.Server] = []
         self._path = ""
 
+    @property
+    def listening(self) -> bool:
+        """Whether it is between `start` and `close`."""
+        return bool(self._servers)
+
     async def start(
         self,
         address: Address,

@@ -1,4 +1,4 @@
-"""The proxy: its listener, its connections, and the profile that is in force on all of them.
+"""The proxy: its routes, its connections, and the profile that is in force on all of them.
 
 Takes where to listen and to dial, and a profile; gives events to the journal and numbers to the counts.
 """
@@ -18,6 +18,7 @@ from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.conversation import Conversation
 from chaosproxy.core.effect import AskSide, CutOthers, Effect, Fired, ProtocolFault
 from chaosproxy.core.engine import Engine
+from chaosproxy.core.match import LISTENER
 from chaosproxy.core.replay import Recording
 from chaosproxy.core.rule import Profile
 from chaosproxy.core.world import World
@@ -27,9 +28,11 @@ from chaosproxy.net.address import Address, Upstream
 from chaosproxy.net.connection import Link
 from chaosproxy.net.dial import DialError, Dialler
 from chaosproxy.net.door import Door
-from chaosproxy.net.ending import Farewell, was_reset
+from chaosproxy.net.ending import Farewell
 from chaosproxy.net.entrance import Entrance
-from chaosproxy.net.listener import Listener
+from chaosproxy.net.held import Held
+from chaosproxy.net.record import Record
+from chaosproxy.net.route import Route, Routes
 from chaosproxy.net.side import Side
 from chaosproxy.net.sides import ClientSide, UpstreamSide
 from chaosproxy.net.survey import Survey, survey
@@ -38,8 +41,6 @@ from chaosproxy.net.survey import Survey, survey
 TOO_MANY: Final = b"-ERR max number of clients reached\r\n"
 #: How often it is looked whether the last replies have left, while stopping, in seconds.
 _POLL: Final = 0.01
-#: How often clients that are not read are looked after, in seconds.
-_WATCH: Final = 0.1
 #: The most seconds that starting waits for a server that is down.
 _SURVEY_PATIENCE: Final = 3.0
 
@@ -60,7 +61,7 @@ class Plan:
 
 
 class Proxy:
-    """One listener and all that came through it. Everything is called in its loop."""
+    """Its routes and all that came by them. Everything is called in its loop."""
 
     def __init__(
         self,
@@ -71,54 +72,56 @@ class Proxy:
         recording: Recording | None = None,
     ) -> None:
         self._plan = plan
-        self._journal = journal
         self.counts = Counts()
-        self._dialler = Dialler(plan.upstream.address, plan.upstream_tls, plan.connect_timeout)
-        self._listener = Listener()
-        self.address = plan.listen
         self.links: dict[int, Link] = {}
         self._numbers = itertools.count(1)
-        self._side = Side(self._dialler, plan.upstream.username, plan.upstream.password)
-        self._held: set[Link] = set()
-        self._watching = False
+        self._held = Held()
         self._stopping = False
         self._surveying: asyncio.Task[Survey] | None = None
         self._survey_is_due = True
-        self._logged_down = self._diverged = False
-        # By generation: what a late event of an older one still has to be counted under.
-        self._profiles: dict[int, tuple[str, dict[str, str]]] = {}
         table = CommandTable.bundled()
         engine = Engine(profile, table, seed, 1, monotonic(), recording=recording)
         self.world = World(engine, table)
         self.world.max_buffer = plan.max_buffer
-        self._declare(self.world.engine)
+        self._record = Record(journal, self.counts, self.world)
+        self.routes = Routes(lambda route: ClientSide(self, route))
         self._door = Door(
-            lambda: self.world.engine, self._listener.close, self._listen, self._write_down
+            lambda: self.world.engine, self.routes.close, self.routes.open, self._write_down
         )
+
+    @property
+    def address(self) -> Address:
+        """Where its first route listens."""
+        return self.routes.first.address if len(self.routes) else self._plan.listen
+
+    def route(self, name: str, listen: Address, target: Address) -> Route:
+        """Make a route to a server that is like the upstream in all but its address; `routes.add` puts it in force."""
+        plan = self._plan
+        dialler = Dialler(target, plan.upstream_tls, plan.connect_timeout)
+        side = Side(dialler, plan.upstream.username, plan.upstream.password)
+        return Route(name, listen, dialler, side, plan.listen_tls)
 
     # Its life.
 
     async def start(self) -> Survey:
         """Ask the server what it is, as far as it is there, and listen. Raises OSError if that is not possible."""
+        if not len(self.routes):
+            plan = self._plan
+            await self.routes.add(self.route(LISTENER, plan.listen, plan.upstream.address))
         try:
             async with asyncio.timeout(_SURVEY_PATIENCE):
                 found = await asyncio.shield(self._survey())
         except TimeoutError:
             found = Survey(False, self.world.server, self.world.table, "no answer in time")
-        await self._listen()
+        await self.routes.open()
         self._door.mind(monotonic())
         return found
-
-    async def _listen(self) -> None:
-        self.address = await self._listener.start(
-            self.address, lambda: ClientSide(self), self._plan.listen_tls
-        )
 
     async def stop(self, grace: float) -> None:
         """Accept no more, let replies on their way arrive, for so many seconds at most, and end all connections."""
         self._stopping = True
         self._door.stop()
-        self._listener.close()
+        self.routes.close()
         for link in list(self.links.values()):
             link.drain()
         end = monotonic() + grace
@@ -131,13 +134,13 @@ class Proxy:
                 elif _is_idle(link):
                     link.end("close")
             await asyncio.sleep(_POLL)
-        self._side.close()
+        self.routes.close_sides()
         if self._surveying is not None:
             self._surveying.cancel()
 
     async def answers(self) -> bool:
         """Whether the server behind the proxy is there and serves commands."""
-        reply = await self._side.request(b"PING")
+        reply = await self.routes.first.side.request(b"PING")
         return reply is not None and not reply.startswith((b"-LOADING", b"-MASTERDOWN"))
 
     def use(self, profile: Profile, seed: int) -> int:
@@ -148,7 +151,7 @@ class Proxy:
         self._numbers = itertools.count(first)
         now = monotonic()
         world.switch(Engine(profile, world.table, seed, generation, now, first_connection=first))
-        self._declare(world.engine)
+        self._record.declare(world.engine)
         for link in list(self.links.values()):
             link.entrance.let_in()
             if not link.ended:
@@ -156,15 +159,9 @@ class Proxy:
         self._door.mind(now)
         return generation
 
-    def _declare(self, engine: Engine) -> None:
-        types = {rule.name: rule.fault.type for rule in engine.profile.rules}
-        self._profiles[engine.generation] = engine.profile.name, types
-        self._profiles.pop(engine.generation - 100, None)
-        self.counts.declare(engine.profile.name, types)
-
     async def _survey(self) -> Survey:
         self._survey_is_due = False
-        found = await survey(self._side)
+        found = await survey(self.routes.first.side)
         if not found.answered:
             self._survey_is_due = True
         else:
@@ -179,8 +176,8 @@ class Proxy:
 
     # What its connections ask of it.
 
-    def accept(self, client: asyncio.Transport) -> Link | None:
-        """A client has come: give its link, or None if there are too many."""
+    def accept(self, client: asyncio.Transport, route: Route) -> Link | None:
+        """A client has come by a route: give its link, or None if there are too many."""
         if self._stopping:
             # It was accepted before the listener was closed, and is told just now.
             client.abort()
@@ -190,38 +187,46 @@ class Proxy:
             client.write(TOO_MANY)
             Farewell(client, eof=False)
             return None
-        number, now, host = next(self._numbers), monotonic(), _host_of(client, self.address)
+        number, now, host = next(self._numbers), monotonic(), _host_of(client, route.address)
         # Counting takes a while: only where a rule asks.
         others = self.links.values() if self.world.engine.connection_rules else ()
         # Looked at again and again: the clock is set now and then, and the other one stops while a machine sleeps.
         self.world.epoch = time() - now
         count = sum(not link.ended for link in others)
         admitted, effects = admit(
-            self.world.engine, self.world.server, number, host, now, open_connections=count
+            self.world.engine,
+            self.world.server,
+            number,
+            host,
+            now,
+            open_connections=count,
+            listener=route.name,
         )
         for effect in effects:
             self._write_down(effect, now)
-        conversation = Conversation(self.world, number, host, now)
+        conversation = Conversation(self.world, number, host, now, route.name)
         entrance = Entrance(admitted, lambda effect: self._write_down(effect, monotonic()))
-        link = self.links[number] = Link(self, number, client, entrance, conversation)
+        link = self.links[number] = Link(self, number, client, entrance, conversation, route=route)
         return link
 
     async def dial(self, link: Link) -> bool:
-        """Connect a link's upstream side; False if that cannot be done now."""
+        """Connect a link's upstream side to its route's server; False if that cannot be done now."""
+        route = link.route
+        where = "" if route.name == LISTENER else f"{route.name}: "
         try:
-            await self._dialler.dial(lambda: UpstreamSide(link))
+            await route.dialler.dial(lambda: UpstreamSide(link))
         except DialError as error:
             self.counts.upstream_errors[error.reason] += 1
             self.counts.connections["no_upstream"] += 1
             self._survey_is_due = True
-            if not self._logged_down:
-                self._logged_down = True
-                _log.warning("no connection to the server: %s", error)
+            if not route.down:
+                route.down = True
+                _log.warning("%sno connection to the server: %s", where, error)
             return False
         self.counts.connections["connected"] += 1
-        if self._logged_down:
-            self._logged_down = False
-            _log.warning("the server is there again")
+        if route.down:
+            route.down = False
+            _log.warning("%sthe server is there again", where)
         if self._survey_is_due:
             # It was down: another one may have come back.
             self._survey_is_due = False
@@ -237,30 +242,17 @@ class Proxy:
         self._write_down(effect, now)
 
     def _write_down(self, effect: Effect, now: float) -> None:
-        """Put an effect into the journal and the counts."""
-        generation = self.world.engine.generation
-        if isinstance(effect, Fired):
-            self._journal.record(effect, now)
-            generation = effect.generation
-        elif not isinstance(effect, Countable):
-            return
-        profile, types = self._profiles.get(generation, ("", {}))
-        fault = "" if isinstance(effect, ProtocolFault) else effect.fault
-        self.counts.count(effect, profile, types.get(fault, ""), self.world.table.specs)
-        recording = self.world.engine.recording
-        if recording is not None and recording.divergence is not None and not self._diverged:
-            self._diverged = True
-            _log.error("the replay %s", recording.divergence)
+        self._record.write(effect, now)
         if isinstance(effect, Fired) and self.world.engine.connection_rules:
             self._door.mind(now)
 
     def ask_side(self, link: Link, effect: AskSide) -> None:
-        """Have it done on the side connection."""
+        """Have it done on the side connection to the link's own server."""
         done = partial(link.side_answer, effect.token)
         if effect.where == "standby":
             asyncio.get_running_loop().call_soon(done, None)
         else:
-            self._side.ask(effect.requests, effect.db, effect.protocol, done)
+            link.route.side.ask(effect.requests, effect.db, effect.protocol, done)
 
     def wake(self, connections: Sequence[int], now: float) -> None:
         """What commands of these connections are held for has happened."""
@@ -295,26 +287,8 @@ class Proxy:
         self._held.discard(link)
 
     def watch(self, link: Link, *, held: bool) -> None:
-        """A link's client is no longer read, or is again.
-
-        A socket that is not read says nothing of its end; so it is asked, as long as there is such a one.
-        """
-        if not held:
-            self._held.discard(link)
-            return
-        self._held.add(link)
-        if not self._watching:
-            self._watching = True
-            asyncio.get_running_loop().call_later(_WATCH, self._look_after_held)
-
-    def _look_after_held(self) -> None:
-        for link in list(self._held):
-            if link.client is None or was_reset(link.client):
-                self._held.discard(link)
-                link.abort()
-        self._watching = bool(self._held)
-        if self._watching:
-            asyncio.get_running_loop().call_later(_WATCH, self._look_after_held)
+        """A link's client is no longer read, or is again."""
+        (self._held.add if held else self._held.discard)(link)
 
 
 def _is_idle(link: Link) -> bool:

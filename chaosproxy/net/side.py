@@ -70,6 +70,11 @@ class Side:
         answer: bytes | None = await future
         return answer
 
+    def retarget(self, dialler: Dialler) -> None:
+        """Speak to another server from now on; what the old one has not answered is answered with None."""
+        self._dialler = dialler
+        self.close()
+
     def close(self) -> None:
         """Close all connections; what is still unanswered is answered with None."""
         for connection in self._open.values():

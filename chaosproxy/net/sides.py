@@ -14,22 +14,24 @@ from chaosproxy.net.connection import Link
 
 if TYPE_CHECKING:
     from chaosproxy.net.proxy import Proxy
+    from chaosproxy.net.route import Route
 
 
 class ClientSide(asyncio.Protocol):
-    """The client's socket."""
+    """The socket of a client that came by `route`."""
 
-    __slots__ = ("_keeps_half", "_link", "_proxy")
+    __slots__ = ("_keeps_half", "_link", "_proxy", "_route")
 
-    def __init__(self, proxy: "Proxy") -> None:
+    def __init__(self, proxy: "Proxy", route: "Route") -> None:
         self._proxy = proxy
+        self._route = route
         self._link: Link | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The client is there."""
         client = cast("asyncio.Transport", transport)
         self._keeps_half = client.can_write_eof()
-        self._link = self._proxy.accept(client)
+        self._link = self._proxy.accept(client, self._route)
 
     def data_received(self, data: bytes) -> None:
         """Bytes arrived."""

@@ -28,6 +28,20 @@ class Door:
         )
         return [meeting.decision for meeting in self.met]
 
+    def come_by(self, listener):
+        """A connection comes by that listener; give what it meets."""
+        self.number += 1
+        met, _ = admit(
+            self.engine,
+            ServerInfo(),
+            self.number,
+            "",
+            100.0,
+            open_connections=0,
+            listener=listener,
+        )
+        return [meeting.decision for meeting in met]
+
     def skipped(self):
         return [effect.reason for effect in self.effects if isinstance(effect, Skipped)]
 
@@ -246,3 +260,13 @@ def test_not_recorded():
     assert engine.rules[0].skipped == {"not_recorded": 1}
     assert shut_door(engine, 101.0) is None
     assert engine.rules[0].skipped == {"not_recorded": 1}
+
+
+def test_by_listener():
+    """A connection meets what was decided for the listener it came by, and that alone is counted."""
+    door = Door(
+        "- {fault: admit, match: {connection: {listener: node-2}}, new_connections: reset, next: 1}"
+    )
+    assert door.come_by("node-1") == []
+    assert [each.what for each in door.come_by("node-2")] == ["reset"]
+    assert door.come_by("node-2") == []

@@ -129,6 +129,11 @@ def test_a_handshake(match, handshake, held):
         ("connection: {nth: 2}", {"connection": 3}, False),
         ("connection: {state: watching}", {"states": ("transaction", "watching")}, True),
         ("connection: {state: blocked}", {"states": ("watching",)}, False),
+        ("connection: {listener: node-2}", {"listener": "node-2"}, True),
+        ("connection: {listener: node-2}", {"listener": "node-1"}, False),
+        ("connection: {listener: redis}", {}, True),
+        ("connection: {listener: node-2, nth: 1}", {"listener": "node-2"}, True),
+        ("connection: {listener: node-2, nth: 2}", {"listener": "node-2"}, False),
         ("batch: {index: 2}", {"place": 2}, True),
         ("batch: {index: 2}", {"place": 1}, False),
         ("batch: {index: last}", {"last": True}, True),
@@ -136,7 +141,7 @@ def test_a_handshake(match, handshake, held):
     ],
 )
 def test_the_connection(match, around, held):
-    """Its database, its client, its number, its state, its place in a batch."""
+    """Its database, its client, its number, its state, its listener, its place in a batch."""
     assert holds(match, "PING", **around) is held
 
 

@@ -29,8 +29,8 @@ class Talk:
 
     script: Callable[["Talk", str, Any], None]
 
-    def __init__(self, world, connection: int, address: str, now: float) -> None:
-        del world, now
+    def __init__(self, world, connection: int, address: str, now: float, listener: str) -> None:
+        del world, now, listener
         self.connection = connection
         self.address = address
         self.out_client: list[bytes] = []

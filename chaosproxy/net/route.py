@@ -1,0 +1,131 @@
+"""The ways through the proxy: where it listens, and which server is dialled for whoever comes there.
+
+Takes names, addresses and diallers, at any time while it runs; gives each client the route it came by.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Callable, Iterator
+
+from chaosproxy.net.address import Address
+from chaosproxy.net.dial import Dialler
+from chaosproxy.net.listener import Listener
+from chaosproxy.net.side import Side
+
+
+class Route:
+    """One listener and the server behind it.
+
+    `name` is what a profile calls it (`match: {connection: {listener: NAME}}`). `listen` is where it is to listen,
+    `address` where it does: port 0 asks the kernel once, and then it is that port. `side` is the proxy's own connection to
+    the same server. `down`: the last client that came could not be connected, and the log says so.
+    """
+
+    __slots__ = ("_listener", "_tls", "address", "dialler", "down", "listen", "name", "side")
+
+    def __init__(
+        self,
+        name: str,
+        listen: Address,
+        dialler: Dialler,
+        side: Side,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.name = name
+        self.listen = self.address = listen
+        self.dialler = dialler
+        self.side = side
+        self.down = False
+        self._tls = tls
+        self._listener = Listener()
+
+    def retarget(self, dialler: Dialler) -> None:
+        """Dial another server from now on; connections that are open stay where they are."""
+        self.dialler = dialler
+        self.side.retarget(dialler)
+
+    @property
+    def listening(self) -> bool:
+        """Whether anybody is accepted."""
+        return self._listener.listening
+
+    async def open(self, factory: Callable[[], asyncio.Protocol]) -> None:
+        """Listen. Raises OSError."""
+        try:
+            self.address = await self._listener.start(self.address, factory, self._tls)
+        except OSError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Accept no more; connections that are open stay so."""
+        self._listener.close()
+
+
+class Routes:
+    """All routes of a proxy, in the order they were added. `factory` makes what takes a route's clients."""
+
+    def __init__(self, factory: Callable[[Route], asyncio.Protocol]) -> None:
+        self._factory = factory
+        self._routes: dict[str, Route] = {}
+        self._wanted = False
+
+    def __iter__(self) -> Iterator[Route]:
+        return iter(tuple(self._routes.values()))
+
+    def __len__(self) -> int:
+        return len(self._routes)
+
+    def __getitem__(self, name: str) -> Route:
+        return self._routes[name]
+
+    def get(self, name: str) -> Route | None:
+        """Give the route of that name, if there is one."""
+        return self._routes.get(name)
+
+    @property
+    def first(self) -> Route:
+        """The one that `--listen` speaks of."""
+        return next(iter(self._routes.values()))
+
+    async def add(self, route: Route) -> None:
+        """Have one more, which listens as soon as the others do. Raises OSError, and then it is not there."""
+        if route.name in self._routes:
+            raise ValueError(f"there is a route {route.name} already")
+        self._routes[route.name] = route
+        if self._wanted:
+            try:
+                await self._open(route)
+            except OSError:
+                self._routes.pop(route.name, None)
+                raise
+
+    def remove(self, name: str) -> None:
+        """Have one less. Who came by it and is connected stays so."""
+        route = self._routes.pop(name)
+        route.close()
+        route.side.close()
+
+    async def open(self) -> None:
+        """Listen on all that do not yet. Raises OSError for the first that cannot."""
+        self._wanted = True
+        for route in self:
+            if not route.listening:
+                await self._open(route)
+
+    async def _open(self, route: Route) -> None:
+        await route.open(lambda: self._factory(route))
+        # It may have been shut, or removed, while that was under way.
+        if not self._wanted or self._routes.get(route.name) is not route:
+            route.close()
+
+    def close(self) -> None:
+        """Accept nobody on any of them."""
+        self._wanted = False
+        for route in self:
+            route.close()
+
+    def close_sides(self) -> None:
+        """End the proxy's own connections to all servers."""
+        for route in self:
+            route.side.close()

@@ -1,0 +1,198 @@
+"""Routes: several listeners in one proxy, each with a server of its own, that come and go while it runs."""
+
+import asyncio
+import socket
+
+import pytest
+
+from chaosproxy.net.address import Address
+from tests import servers
+from tests.proxying import serve_proxy, wait_for
+from tests.wire import Wire
+
+ANY = Address("127.0.0.1", 0)
+ONLY_SECOND = """
+faults:
+- {fault: reply, match: {commands: GET, connection: {listener: second}}, at: before_forward, value: x}
+- {fault: admit, match: {connection: {listener: second}}, when: {nth: 2}, new_connections: {error: no}}
+"""
+REFUSE = "faults:\n- {fault: admit, new_connections: refuse, for: 60s}\n"
+
+
+@pytest.fixture
+def other():
+    """One more server."""
+    server = servers.start("redis70")
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def proxy(either_loop, redis70):
+    with serve_proxy(redis70.url) as proxy:
+        yield proxy
+
+
+def add(proxy, server, name="second"):
+    """Give the proxy one more route; gives its port."""
+    inner = proxy.service._proxy
+
+    async def do():
+        route = inner.route(name, ANY, Address("127.0.0.1", server.port))
+        await inner.routes.add(route)
+        return route
+
+    return proxy.service._loop.run(do())
+
+
+def call(proxy, function):
+    return proxy.service._loop.call(function)
+
+
+def test_each_listener_has_its_server(proxy, redis70, other):
+    """A client reaches the server of the listener it comes by, under the profile and the counts that all share."""
+    route = add(proxy, other)
+    assert route.address.port not in {0, proxy.port}
+    assert proxy.service.listen.port == proxy.port
+    redis70.ask("SET", "k", "first")
+    other.ask("SET", "k", "second")
+    with proxy.connect() as one, Wire(route.address.port) as two:
+        assert (one.ask("GET", "k"), two.ask("GET", "k")) == (b"first", b"second")
+        links = call(proxy, lambda: list(proxy.service._proxy.links.values()))
+        assert [link.route.name for link in links] == ["redis", "second"]
+        assert proxy.metric("connections") == 2
+
+
+def test_matching_by_listener(proxy, other):
+    """Rules that name a listener hold for what came in by it alone, commands and connections."""
+    route = add(proxy, other)
+    proxy.use(ONLY_SECOND)
+    with proxy.connect() as one, Wire(route.address.port) as two:
+        assert (one.ask("GET", "k"), two.ask("GET", "k")) == (None, b"x")
+        with Wire(route.address.port) as three, proxy.connect() as four:
+            assert three.read() == [b"-ERR no\r\n"]
+            assert four.ask("PING") == "PONG"
+
+
+def test_side_connection(proxy, redis70, other):
+    """What a fault does behind the application's back is done on the server the client is on."""
+    route = add(proxy, other)
+    proxy.use("faults:\n- {fault: expire_key, match: {commands: GET}, mode: now}\n")
+    for server in (redis70, other):
+        server.ask("SET", "k", "v")
+    with Wire(route.address.port) as two:
+        assert two.ask("GET", "k") is None
+    assert (redis70.ask("EXISTS", "k"), other.ask("EXISTS", "k")) == (1, 0)
+
+
+def test_another_server(proxy, redis70, other):
+    """Retargeted: new clients and the side connection reach the other server, old ones stay with theirs."""
+    redis70.ask("SET", "k", "first")
+    other.ask("SET", "k", "second")
+    route = proxy.service._proxy.routes.first
+    dialler = add(proxy, other).dialler
+    with proxy.connect() as old:
+        assert old.ask("GET", "k") == b"first"
+        call(proxy, lambda: route.retarget(dialler))
+        with proxy.connect() as new:
+            assert new.ask("GET", "k") == b"second"
+        assert old.ask("GET", "k") == b"first"
+    reply = proxy.service._loop.run(route.side.request(b"GET", b"k"))
+    assert reply == b"$6\r\nsecond\r\n"
+
+
+def test_a_route_that_goes(proxy, other):
+    """Nobody comes by it any more; who did stays. Its name is free again."""
+    route = add(proxy, other)
+    routes = proxy.service._proxy.routes
+    with pytest.raises(ValueError, match="there is a route second already"):
+        add(proxy, other)
+    with Wire(route.address.port) as client:
+        assert client.ask("PING") == "PONG"
+        call(proxy, lambda: routes.remove("second"))
+        with pytest.raises(ConnectionRefusedError):
+            Wire(route.address.port)
+        assert client.ask("PING") == "PONG"
+    assert routes.get("second") is None
+    assert add(proxy, other) is routes["second"]
+
+
+def test_a_port_that_is_taken(proxy, other):
+    """A route that cannot listen is not there."""
+    inner = proxy.service._proxy
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = Address(*taken.getsockname())
+
+        async def do():
+            target = Address("127.0.0.1", other.port)
+            await inner.routes.add(inner.route("second", address, target))
+
+        with pytest.raises(OSError, match="address already in use"):
+            proxy.service._loop.run(do())
+    assert [route.name for route in inner.routes] == ["redis"]
+
+
+def test_the_door_is_all_routes(proxy, other):
+    """Refused means that nobody listens on any of them, not even on one that is added meanwhile; later all do."""
+    route = add(proxy, other)
+    proxy.use(REFUSE)
+    late = add(proxy, other, "late")
+    assert not late.listening
+    for port in (proxy.port, route.address.port):
+        with pytest.raises(ConnectionRefusedError):
+            Wire(port)
+    proxy.use("calm")
+    routes = proxy.service._proxy.routes
+    wait_for(lambda: all(each.listening for each in routes), "the door to open")
+    for port in (proxy.port, route.address.port, late.address.port):
+        with Wire(port) as client:
+            assert client.ask("PING") == "PONG"
+
+
+def test_shut_while_it_opens(proxy, other):
+    """A route that is removed while it begins to listen does not listen."""
+    inner = proxy.service._proxy
+
+    async def do():
+        route = inner.route("second", ANY, Address("127.0.0.1", other.port))
+        adding = asyncio.ensure_future(inner.routes.add(route))
+        asyncio.get_running_loop().call_soon(inner.routes.remove, "second")
+        await adding
+        return route
+
+    route = proxy.service._loop.run(do())
+    assert not route.listening
+
+
+def test_stop(either_loop, redis70, other):
+    """The end of the proxy is the end of all its routes."""
+    proxy = serve_proxy(redis70.url)
+    route = add(proxy, other)
+    with Wire(route.address.port) as client:
+        assert client.ask("PING") == "PONG"
+        proxy.stop()
+        assert client.read_to_end() == (b"", "FIN")
+    for port in (proxy.port, route.address.port):
+        with pytest.raises(ConnectionRefusedError):
+            Wire(port)
+
+
+def test_down_and_up_again(proxy, other, caplog, monkeypatch):
+    """The log says once by which listener nobody can be connected, and when that is over."""
+    route = add(proxy, other)
+    other.stop()
+    for _ in range(2):
+        with Wire(route.address.port) as client:
+            assert client.read_to_end() == (b"", "FIN")
+    monkeypatch.setattr(servers, "_free_port", lambda **_: other.port)
+    again = servers.start("redis70")
+    try:
+        with Wire(route.address.port) as client:
+            assert client.ask("PING") == "PONG"
+    finally:
+        again.stop()
+    where = f"127.0.0.1:{other.port}"
+    assert [r.message for r in caplog.records if r.name == "chaosproxy.proxy"] == [
+        f"second: no connection to the server: {where}: Connection refused",
+        "second: the server is there again",
+    ]
