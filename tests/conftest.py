@@ -11,6 +11,9 @@ from hypothesis import settings
 
 from tests import servers
 
+# Options are known to every run only if they are this file's.
+from tests.stories.counting import pytest_addoption, pytest_terminal_summary  # noqa: F401
+
 # How long one example takes says how busy the machine is, not whether it holds.
 settings.register_profile("chaosproxy", deadline=None)
 settings.load_profile("chaosproxy")
