@@ -21,7 +21,17 @@ class Route:
     the same server. `down`: the last client that came could not be connected, and the log says so.
     """
 
-    __slots__ = ("_listener", "_tls", "address", "dialler", "down", "listen", "name", "side")
+    __slots__ = (
+        "_listener",
+        "_opening",
+        "_tls",
+        "address",
+        "dialler",
+        "down",
+        "listen",
+        "name",
+        "side",
+    )
 
     def __init__(
         self,
@@ -38,6 +48,7 @@ class Route:
         self.down = False
         self._tls = tls
         self._listener = Listener()
+        self._opening = asyncio.Lock()
 
     def retarget(self, dialler: Dialler) -> None:
         """Dial another server from now on; connections that are open stay where they are."""
@@ -50,12 +61,15 @@ class Route:
         return self._listener.listening
 
     async def open(self, factory: Callable[[], asyncio.Protocol]) -> None:
-        """Listen. Raises OSError."""
-        try:
-            self.address = await self._listener.start(self.address, factory, self._tls)
-        except OSError:
-            self.close()
-            raise
+        """Listen, if nobody does yet. Raises OSError."""
+        async with self._opening:
+            if self.listening:
+                return
+            try:
+                self.address = await self._listener.start(self.address, factory, self._tls)
+            except OSError:
+                self.close()
+                raise
 
     def close(self) -> None:
         """Accept no more; connections that are open stay so."""
@@ -93,12 +107,16 @@ class Routes:
         if route.name in self._routes:
             raise ValueError(f"there is a route {route.name} already")
         self._routes[route.name] = route
-        if self._wanted:
-            try:
-                await self._open(route)
-            except OSError:
-                self._routes.pop(route.name, None)
-                raise
+        if not self._wanted:
+            return
+        try:
+            await self._open(route)
+        except OSError:
+            self._routes.pop(route.name, None)
+            raise
+        if not self._wanted:
+            # The door was shut while that was under way.
+            route.close()
 
     def remove(self, name: str) -> None:
         """Have one less. Who came by it and is connected stays so."""
@@ -110,13 +128,14 @@ class Routes:
         """Listen on all that do not yet. Raises OSError for the first that cannot."""
         self._wanted = True
         for route in self:
-            if not route.listening:
-                await self._open(route)
+            await self._open(route)
+        # Who has shut it meanwhile either wants it open again by now, or shuts it again.
+        self._wanted = True
 
     async def _open(self, route: Route) -> None:
         await route.open(lambda: self._factory(route))
-        # It may have been shut, or removed, while that was under way.
-        if not self._wanted or self._routes.get(route.name) is not route:
+        if self._routes.get(route.name) is not route:
+            # It was removed while that was under way.
             route.close()
 
     def close(self) -> None:

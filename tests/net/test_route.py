@@ -164,6 +164,22 @@ def test_shut_while_it_opens(proxy, other):
     assert not route.listening
 
 
+def test_shut_and_wanted_again_while_it_opens(proxy):
+    """Shut for less time than it takes to listen: it listens, on the same port, and so does what is added then."""
+    routes = proxy.service._proxy.routes
+
+    async def do():
+        routes.close()
+        await asyncio.sleep(0.01)  # the closed socket is closed a turn of the loop later
+        opening = asyncio.ensure_future(routes.open())
+        asyncio.get_running_loop().call_soon(routes.close)
+        await asyncio.gather(opening, routes.open())
+
+    proxy.service._loop.run(do())
+    with proxy.connect() as client:
+        assert client.ask("PING") == "PONG"
+
+
 def test_stop(either_loop, redis70, other):
     """The end of the proxy is the end of all its routes."""
     proxy = serve_proxy(redis70.url)
