@@ -107,15 +107,17 @@ class Routes:
         if route.name in self._routes:
             raise ValueError(f"there is a route {route.name} already")
         self._routes[route.name] = route
+        if self._wanted:
+            try:
+                await self._open(route)
+            except OSError:
+                self._routes.pop(route.name, None)
+                raise
+        self._heed(route)
+
+    def _heed(self, route: Route) -> None:
+        """The door may have been shut while the route began to listen."""
         if not self._wanted:
-            return
-        try:
-            await self._open(route)
-        except OSError:
-            self._routes.pop(route.name, None)
-            raise
-        if not self._wanted:
-            # The door was shut while that was under way.
             route.close()
 
     def remove(self, name: str) -> None:
