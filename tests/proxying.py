@@ -170,6 +170,8 @@ def serve_proxy(
     **plan: Any,
 ) -> RunningProxy:
     """Run a proxy in this process, in a thread of its own; `plan` are further fields of net.proxy.Plan."""
+    if isinstance(plan.get("standby"), str):
+        plan["standby"] = parse_upstream(plan["standby"])
     settings = Settings(
         plan=Plan(
             **{"listen": parse_address("127.0.0.1:0"), "upstream": parse_upstream(upstream)} | plan

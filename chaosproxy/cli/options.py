@@ -58,6 +58,12 @@ _OPTIONS = (
         "behind the application's back); clients authenticate and select for themselves.",
     ),
     _option(
+        "--standby",
+        metavar="URL",
+        help="A second server, for faults that need one: a URL as for --upstream. `embedded` goes with --upstream embedded: a "
+        "replica of it is started too, which is also done without being asked for where the profile makes use of one.",
+    ),
+    _option(
         "--listen",
         metavar="ADDR",
         default="127.0.0.1:6380",

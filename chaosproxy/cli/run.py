@@ -91,6 +91,7 @@ def _say(options: RunOptions, settings: Settings, service: Service) -> None:
         block = {
             "listening": service.url,
             "upstream": f"{upstream} ({server})",
+            **({"standby": standby.url} if (standby := settings.plan.standby) else {}),
             "profile": service.profile.name,
             "seed": service.seed,
             "control": service.control_url or "off",

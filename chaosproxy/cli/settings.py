@@ -15,18 +15,17 @@ from typing import TypeVar
 import click
 
 from chaosproxy.cli.problems import leave
+from chaosproxy.cli.servers import find_servers
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.rule import Profile
-from chaosproxy.embedded import Embedded, EmbeddedError
-from chaosproxy.net.address import Address, parse_address, parse_upstream
+from chaosproxy.net.address import Address, parse_address
 from chaosproxy.net.proxy import Plan
-from chaosproxy.net.tls import server_context, upstream_context
+from chaosproxy.net.tls import server_context
 from chaosproxy.profile import ProfileError, find, load
 from chaosproxy.recording import RecordedRun, RecordingError, read_recording
 from chaosproxy.service import Settings
 
 T = TypeVar("T")
-EMBEDDED = "embedded"
 DEFAULT_PROFILE = "calm"
 
 
@@ -35,6 +34,7 @@ class RunOptions:
     """The options as given."""
 
     upstream: str
+    standby: str | None
     listen: str
     profile: tuple[str, ...]
     seed: int | None
@@ -94,20 +94,15 @@ class RunOptions:
         listen = _read(parse_address, self.listen, "--listen")
         listen_tls = self._listen_tls()
         control = self._control()
-        url = "redis://" if self.upstream == EMBEDDED else self.upstream
-        upstream = _read(parse_upstream, url, "--upstream")
-        tls = self._upstream_tls(wanted=upstream.tls)
-        if self.upstream == EMBEDDED:
-            try:
-                upstream = parse_upstream(stack.enter_context(Embedded()).url)
-            except EmbeddedError as error:
-                raise click.ClickException(str(error)) from None
+        servers = find_servers(self, profile, stack)
         return Settings(
             plan=Plan(
                 listen=listen,
                 listen_tls=listen_tls,
-                upstream=upstream,
-                upstream_tls=tls,
+                upstream=servers.upstream,
+                upstream_tls=servers.upstream_tls,
+                standby=servers.standby,
+                standby_tls=servers.standby_tls,
                 max_connections=self.max_connections,
                 max_buffer=self.max_buffer,
             ),
@@ -176,28 +171,6 @@ class RunOptions:
             return server_context(self.tls_cert, self.tls_key or self.tls_cert, self.tls_ca)
         except ValueError as error:
             raise click.UsageError(f"--tls-cert, --tls-key, --tls-ca: {error}") from None
-
-    def _upstream_tls(self, *, wanted: bool) -> ssl.SSLContext | None:
-        given = self.upstream_tls_ca or self.upstream_tls_cert or self.upstream_tls_key
-        if not wanted:
-            if given or self.upstream_tls_insecure:
-                raise click.UsageError(
-                    "--upstream-tls-… needs an upstream that begins with rediss://"
-                )
-            return None
-        if self.upstream_tls_key is not None and self.upstream_tls_cert is None:
-            raise click.UsageError("--upstream-tls-key needs --upstream-tls-cert")
-        try:
-            return upstream_context(
-                self.upstream_tls_ca,
-                self.upstream_tls_cert,
-                self.upstream_tls_key,
-                insecure=self.upstream_tls_insecure,
-            )
-        except ValueError as error:
-            raise click.UsageError(
-                f"--upstream-tls-ca, --upstream-tls-cert, --upstream-tls-key: {error}"
-            ) from None
 
 
 def _read(parse: Callable[[str], T], text: str, option: str) -> T:

@@ -55,6 +55,8 @@ class Plan:
     upstream: Upstream
     listen_tls: ssl.SSLContext | None = None
     upstream_tls: ssl.SSLContext | None = None
+    standby: Upstream | None = None
+    standby_tls: ssl.SSLContext | None = None
     max_connections: int = 8192
     max_buffer: int = 16 << 20
     connect_timeout: float = 5.0
@@ -83,6 +85,8 @@ class Proxy:
         engine = Engine(profile, table, seed, 1, monotonic(), recording=recording)
         self.world = World(engine, table)
         self.world.max_buffer = plan.max_buffer
+        self.world.standby = plan.standby is not None
+        self._standby = None if plan.standby is None else self._side_to_standby(plan.standby)
         self._record = Record(journal, self.counts, self.world)
         self.routes = Routes(lambda route: ClientSide(self, route))
         self._door = Door(
@@ -100,6 +104,10 @@ class Proxy:
         dialler = Dialler(target, plan.upstream_tls, plan.connect_timeout)
         side = Side(dialler, plan.upstream.username, plan.upstream.password)
         return Route(name, listen, dialler, side, plan.listen_tls)
+
+    def _side_to_standby(self, standby: Upstream) -> Side:
+        dialler = Dialler(standby.address, self._plan.standby_tls, self._plan.connect_timeout)
+        return Side(dialler, standby.username, standby.password)
 
     # Its life.
 
@@ -135,6 +143,8 @@ class Proxy:
                     link.end("close")
             await asyncio.sleep(_POLL)
         self.routes.close_sides()
+        if self._standby is not None:
+            self._standby.close()
         if self._surveying is not None:
             self._surveying.cancel()
 
@@ -247,12 +257,13 @@ class Proxy:
             self._door.mind(now)
 
     def ask_side(self, link: Link, effect: AskSide) -> None:
-        """Have it done on the side connection to the link's own server."""
+        """Have it done on the side connection to the link's own server, or to the standby."""
         done = partial(link.side_answer, effect.token)
-        if effect.where == "standby":
+        side = self._standby if effect.where == "standby" else link.route.side
+        if side is None:
             asyncio.get_running_loop().call_soon(done, None)
         else:
-            link.route.side.ask(effect.requests, effect.db, effect.protocol, done)
+            side.ask(effect.requests, effect.db, effect.protocol, done)
 
     def wake(self, connections: Sequence[int], now: float) -> None:
         """What commands of these connections are held for has happened."""

@@ -11,15 +11,18 @@ from chaosproxy.cli.options import run_options
 from chaosproxy.net.address import Address
 
 
-def read(*args, env=None):
-    """Read options as `run` does; gives the Settings, or exit status and what was said."""
+def read(*args, env=None, stack=None):
+    """Read options as `run` does; gives the Settings, or exit status and what was said.
+
+    What is started for them runs for as long as `stack` is open, if there is one.
+    """
     found = []
 
     @click.command()
     @run_options
     def command(options):
-        with ExitStack() as stack:
-            found.append((options, options.settings(stack)))
+        with ExitStack() as own:
+            found.append((options, options.settings(stack or own)))
 
     done = CliRunner().invoke(command, args, env=env)
     if found:

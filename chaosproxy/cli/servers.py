@@ -1,0 +1,112 @@
+"""The servers that options name, started where they are embedded.
+
+Takes the options that a proxy is started with, and its profile; gives where its servers are, or a usage error.
+"""
+
+import ssl
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from chaosproxy.core.rule import Profile
+from chaosproxy.embedded import Embedded, EmbeddedError
+from chaosproxy.net.address import Upstream, parse_upstream
+from chaosproxy.net.tls import upstream_context
+
+if TYPE_CHECKING:
+    from chaosproxy.cli.settings import RunOptions
+
+EMBEDDED = "embedded"
+#: A replica that comes is served at once, not with those that may come within the next five seconds.
+_PRIMARY = ("--repl-diskless-sync-delay", "0")
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """Where they are; `standby` None: there is none. One TLS context serves both."""
+
+    upstream: Upstream
+    standby: Upstream | None
+    tls: ssl.SSLContext | None
+
+    @property
+    def upstream_tls(self) -> ssl.SSLContext | None:
+        """The context for the upstream, None: no TLS."""
+        return self.tls if self.upstream.tls else None
+
+    @property
+    def standby_tls(self) -> ssl.SSLContext | None:
+        """The same for the standby."""
+        return self.tls if self.standby is not None and self.standby.tls else None
+
+
+def find_servers(options: "RunOptions", profile: Profile, stack: ExitStack) -> Servers:
+    """Read what the options say of servers, and start those that are embedded, for as long as `stack` is open.
+
+    Raises click.UsageError and click.ClickException.
+    """
+    embedded = options.upstream == EMBEDDED
+    upstream = _read("redis://" if embedded else options.upstream, "--upstream")
+    standby = None
+    if options.standby == EMBEDDED:
+        if not embedded:
+            raise click.UsageError(
+                "--standby embedded is a replica of --upstream embedded; for another upstream give a server's URL"
+            )
+    elif options.standby is not None:
+        standby = _read(options.standby, "--standby")
+        if standby.address == upstream.address and not embedded:
+            raise click.UsageError(
+                f"--standby {standby.url}: this is the upstream; a standby is another server"
+            )
+    elif not embedded and (rules := profile.on_standby(needed=True)):
+        raise click.UsageError(
+            f"fault '{rules[0]}' of profile {profile.name} needs a second server: give --standby URL, or "
+            "--upstream embedded, which then starts one"
+        )
+    wanted = upstream.tls or (standby is not None and standby.tls)
+    tls = upstream_tls(options, wanted=wanted)
+    if embedded:
+        primary = _start(stack, _PRIMARY)
+        upstream = parse_upstream(primary.url)
+        if options.standby == EMBEDDED or (options.standby is None and profile.on_standby()):
+            replica = _start(stack, (*_PRIMARY, "--replicaof", f"127.0.0.1 {primary.port}"))
+            standby = parse_upstream(replica.url)
+    return Servers(upstream, standby, tls)
+
+
+def _start(stack: ExitStack, options: tuple[str, ...]) -> Embedded:
+    try:
+        return stack.enter_context(Embedded(options))
+    except EmbeddedError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _read(url: str, option: str) -> Upstream:
+    try:
+        return parse_upstream(url)
+    except ValueError as error:
+        raise click.UsageError(f"{option}: {error}") from None
+
+
+def upstream_tls(options: "RunOptions", *, wanted: bool) -> ssl.SSLContext | None:
+    """Give the TLS context of the proxy's way to its servers, None if none is wanted."""
+    ca, certificate, key = (
+        options.upstream_tls_ca,
+        options.upstream_tls_cert,
+        options.upstream_tls_key,
+    )
+    if not wanted:
+        if ca or certificate or key or options.upstream_tls_insecure:
+            raise click.UsageError("--upstream-tls-… needs an upstream that begins with rediss://")
+        return None
+    if key is not None and certificate is None:
+        raise click.UsageError("--upstream-tls-key needs --upstream-tls-cert")
+    try:
+        return upstream_context(ca, certificate, key, insecure=options.upstream_tls_insecure)
+    except ValueError as error:
+        raise click.UsageError(
+            f"--upstream-tls-ca, --upstream-tls-cert, --upstream-tls-key: {error}"
+        ) from None
