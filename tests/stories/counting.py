@@ -163,12 +163,12 @@ async def _found_later(run: Callable[[int], Awaitable[None]], number: int) -> Br
 def table(counts: Iterable[Count]) -> str:
     """Render counts as README shows them: a row for each app and profile of a story."""
     lines = [
-        "| story | app | profile | runs | broken | seconds |",
-        "|---|---|---|---:|---:|---:|",
+        "| story | app | profile | runs | broken | void | seconds |",
+        "|---|---|---|---:|---:|---:|---:|",
     ]
     lines += [
         f"| {each.story} | {each.app} | {each.profile} | {each.runs} | {each.broken}"
-        f" | {each.seconds:.1f} |"
+        f" | {each.void} | {each.seconds:.1f} |"
         for each in counts
     ]
     return "\n".join(lines) + "\n"

@@ -114,8 +114,8 @@ def test_at_once(recorded):
 
 
 def test_table():
-    """A row says which story, app and profile, how many runs, and how many of them broke."""
-    assert table([ROW]).splitlines()[-1] == "| tabs | buggy | late-writer | 20 | 20 | 3.2 |"
+    """A row says which story, app and profile, how many runs, how many of them broke, how many were void."""
+    assert table([ROW]).splitlines()[-1] == "| tabs | buggy | late-writer | 20 | 20 | 1 | 3.2 |"
 
 
 def test_merge(tmp_path):
