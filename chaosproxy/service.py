@@ -6,26 +6,34 @@ Takes Settings; gives a running proxy that any thread may start, ask, switch and
 import dataclasses
 import logging
 import os
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from time import monotonic
-from typing import Final
+from datetime import UTC, datetime
+from threading import Lock
+from time import monotonic, time
+from typing import Any, Final, TypeVar
 
 from chaosproxy import __version__
+from chaosproxy.control.backend import BusyError
 from chaosproxy.control.server import ControlServer
 from chaosproxy.core.replay import Recording
 from chaosproxy.core.rule import Profile
 from chaosproxy.journal import Journal
 from chaosproxy.metrics import Gauges, Metrics
+from chaosproxy.net import steer
 from chaosproxy.net.address import Address
 from chaosproxy.net.loop import LoopThread, allow_connections
 from chaosproxy.net.proxy import Plan, Proxy
 from chaosproxy.net.survey import Survey
+from chaosproxy.profile import ProfileError, Source, load
 
 #: How long replies on their way are waited for when stopping, in seconds.
 GRACE: Final = 5.0
 #: How long a question may wait for the loop, in seconds: control answers within one.
 _SOON: Final = 0.8
+
+T = TypeVar("T")
 
 _log = logging.getLogger("chaosproxy.service")
 
@@ -55,6 +63,7 @@ class Service:
         self.profile = settings.profile
         self.seed = settings.seed
         self.generation = 1
+        self._switching = Lock()
         self.journal = Journal(monotonic(), redact=settings.redact_keys)
         self._settings = settings
         plan = self._plan()
@@ -126,13 +135,71 @@ class Service:
 
     def use(self, profile: Profile, seed: int) -> int:
         """Put a profile in force; when this returns it is so on every connection. Gives its generation."""
-        self.generation = self._loop.call(lambda: self._proxy.use(profile, seed))
-        self.profile, self.seed = profile, seed
-        return self.generation
+        with self._switching:
+            self.generation = self._loop.call(lambda: self._proxy.use(profile, seed))
+            self.profile, self.seed = profile, seed
+            return self.generation
 
     def status(self) -> list[dict[str, object]]:
-        """Give per fault of the profile in force its name, type, matched, fired and skipped."""
-        return self._loop.call(self._proxy.world.engine.status)
+        """Give per fault of the profile in force its name, type, matched, fired and skipped, and more."""
+        return self._proxy.world.engine.status()
+
+    # What the control API asks (control.backend.Backend says it); the data side need not have time for it.
+
+    def in_force(self) -> dict[str, Any]:
+        """Give the profile in force, with its seed, generation and what its faults have done."""
+        engine = self._proxy.world.engine
+        profile, age = engine.profile, monotonic() - engine.since
+        return {
+            "name": profile.name,
+            "seed": engine.seed,
+            "generation": engine.generation,
+            "since": datetime.fromtimestamp(time() - age, UTC).isoformat(timespec="milliseconds"),
+            "age": round(age, 3),
+            "description": profile.description,
+            "healthy": profile.healthy,
+            "faults": engine.status(),
+            "yaml": profile.source,
+            "sha256": profile.sha256,
+        }
+
+    def put(self, profile: Profile, seed: int | None) -> dict[str, Any]:
+        """Put a profile in force on every connection; without a seed with its own, or with the one in force."""
+        if seed is None:
+            seed = self.seed if profile.seed is None else profile.seed
+        self.use(profile, seed)
+        return self.in_force()
+
+    def strangers(self, sources: Sequence[Source], overrides: Sequence[str]) -> list[str]:
+        """Give what profiles speak of and the very server behind the proxy does not know."""
+        try:
+            load(sources, table=self._proxy.world.table, overrides=overrides)
+        except ProfileError as error:
+            return [problem.render() for problem in error.problems]
+        return []
+
+    def trigger(self, name: str) -> dict[str, Any]:
+        """Ask a fault to act, and give its status. Raises UnknownFaultError and CannotTriggerError."""
+        return self._ask(lambda: steer.trigger(self._proxy, name))
+
+    def enable(self, name: str, enabled: bool) -> dict[str, Any]:
+        """Switch a fault on or off, and give its status. Raises UnknownFaultError."""
+        return self._ask(lambda: steer.enable(self._proxy, name, enabled))
+
+    def connections(self) -> list[dict[str, Any]]:
+        """Give the client connections that are open."""
+        return self._ask(lambda: steer.describe(self._proxy))
+
+    def cut(self, connection: int) -> bool:
+        """Reset a client's connection; False if there is none of that number."""
+        return self._ask(lambda: steer.cut(self._proxy, connection))
+
+    def _ask(self, function: Callable[[], T]) -> T:
+        """Call a function in the loop. Raises BusyError if that has no time for it within a second."""
+        try:
+            return self._loop.call(function, _SOON)
+        except TimeoutError:
+            raise BusyError("the data side is busy; ask again") from None
 
     def stop(self, grace: float = GRACE) -> None:
         """Accept no more clients, let replies on their way arrive, at most so many seconds, and end everything."""

@@ -1,4 +1,5 @@
-"""The HTTP side: what operators, scrapers and probes ask a running proxy.
+"""The control API: HTTP in threads of its own, which must answer while the data side is stalled.
 
-- server.py: the HTTP server, in threads of its own
+A request's way: server (sockets, and how many) -> handler (reads it, bounded) -> guard (who may ask) -> routing (which
+function) -> health, profile, faults, events, connections -> answer. openapi tells of the same routes.
 """

@@ -1,46 +1,30 @@
-"""The HTTP server: /healthz, /readyz and /metrics, answered while the data side does whatever it does.
+"""The HTTP server: its socket, its threads, and how many there may be.
 
-Takes an address and a Backend; gives answers from threads of its own, bounded in number and in time.
+Takes an address and a Backend; gives answers from threads of its own, while the data side does whatever it does.
 """
 
-import hmac
-import json
 import logging
 import socket
 import socketserver
 import threading
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
-from typing import Any, Final, Protocol
-from urllib.parse import urlsplit
+from typing import Any, Final
 
-from chaosproxy import __version__
+from chaosproxy.control.backend import Backend
+from chaosproxy.control.events import MOST_WAITING
+from chaosproxy.control.guard import Guard
+from chaosproxy.control.handler import Handler
 from chaosproxy.net.address import Address
 
-#: How many connections are served at once; more are told to come back.
-MOST_REQUESTS: Final = 32
-#: How long a connection may say nothing, in seconds.
-SILENCE: Final = 5.0
-#: What anybody may ask, token or not.
-OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+#: How many connections are served at once, half of them waiting for events; more are told to come back.
+MOST_REQUESTS: Final = 2 * MOST_WAITING
 
 _log = logging.getLogger("chaosproxy.control")
-
-
-class Backend(Protocol):
-    """What is asked of the proxy; each answers within a second, from any thread."""
-
-    def unready(self) -> str | None:
-        """Give why it cannot serve clients now, or None if it can."""
-
-    def metrics(self, accept: str) -> tuple[str, bytes]:
-        """Give the metrics' content type and text."""
 
 
 class ControlServer:
     """A running HTTP server, until `stop`. Raises OSError if the address cannot be listened on.
 
-    With a `token` every route but OPEN_ROUTES wants `Authorization: Bearer TOKEN`.
+    With a `token` every route but guard.OPEN_ROUTES wants `Authorization: Bearer TOKEN`.
     """
 
     def __init__(self, address: Address, backend: Backend, token: str | None) -> None:
@@ -58,6 +42,7 @@ class ControlServer:
 
     def stop(self) -> None:
         """Answer nobody any more."""
+        self._server.stopping.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -71,13 +56,14 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
     def __init__(self, address: Address, backend: Backend, token: str | None) -> None:
         self.backend = backend
-        self.token = token
+        self.guard = Guard(token, address.is_local)
+        self.stopping = threading.Event()
         self._free = threading.BoundedSemaphore(MOST_REQUESTS)
         found = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         self.address_family, *_, where = found[0]
-        super().__init__((str(where[0]), address.port), _Handler)
+        super().__init__((str(where[0]), address.port), Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if self._free.acquire(blocking=False):
@@ -97,57 +83,3 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the base's
         # Whoever hangs up in the middle is no news.
         _log.debug("%s: request failed", client_address, exc_info=True)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server_version = f"chaosproxy/{__version__}"
-    sys_version = ""
-    timeout = SILENCE
-    # One packet an answer: headers and body would otherwise wait for each other's acknowledgement.
-    wbufsize = -1
-    server: _Server
-
-    def do_GET(self) -> None:
-        path = urlsplit(self.path).path
-        if path not in OPEN_ROUTES and not self._may():
-            self._answer_json(HTTPStatus.UNAUTHORIZED, {"error": "a token is needed"})
-            return
-        match path:
-            case "/healthz":
-                self._answer_json(HTTPStatus.OK, {"status": "ok", "version": __version__})
-            case "/readyz":
-                problem = self.server.backend.unready()
-                if problem is None:
-                    self._answer_json(HTTPStatus.OK, {"status": "ready"})
-                else:
-                    status = {"status": "not ready", "problem": problem}
-                    self._answer_json(HTTPStatus.SERVICE_UNAVAILABLE, status)
-            case "/metrics":
-                accept = self.headers.get("Accept", "")
-                self._answer(HTTPStatus.OK, *self.server.backend.metrics(accept))
-            case _:
-                self._answer_json(HTTPStatus.NOT_FOUND, {"error": f"there is no {path}"})
-
-    do_HEAD = do_GET  # noqa: N815 - its name in the base
-
-    def _may(self) -> bool:
-        token = self.server.token
-        given = self.headers.get("Authorization", "").encode("latin-1", "replace")
-        return token is None or hmac.compare_digest(given, b"Bearer " + token.encode())
-
-    def _answer_json(self, status: HTTPStatus, value: object) -> None:
-        self._answer(status, "application/json", json.dumps(value).encode() + b"\n")
-
-    def _answer(self, status: HTTPStatus, content_type: str, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
-        if status is HTTPStatus.UNAUTHORIZED:
-            self.send_header("WWW-Authenticate", "Bearer")
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name in the base
-        _log.debug(format, *args)

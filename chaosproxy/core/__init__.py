@@ -16,6 +16,7 @@ The map, in the order a command travels:
         pushes            frames nobody asked for meet the rules too
         after             what happens to a reply once Redis has applied the command
         leaving           replies leave in the client's order, each at its time
+    steering              what a user asks of a profile in force: act now, or no longer
     engine                which rules act: match (circumstances, glob), when, profile order
       rule                what a profile is made of; setting, units, scalar, distribution: how its values are read
       replay              a recording in place of chance

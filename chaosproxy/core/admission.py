@@ -71,6 +71,7 @@ def admit(
             )
         )
         if not isinstance(decision, Admit):
+            chosen.live.counter.give_back(chosen.turn)
             chosen.live.skip("ended" if ended else "not_applicable", effects)
             continue
         met.append(Meeting(decision, _fired(chosen, exchange, decision, now)))
@@ -82,7 +83,7 @@ def shut_door(engine: Engine, now: float) -> tuple[float, list[Effect]] | None:
     """Whether nobody is to listen from now on: until when, and the effects that write it down."""
     for live in engine.connection_rules:
         until = _shut_until(engine, live)
-        if until is None or live.asked or now >= until or not live.counter.awake(now):
+        if until is None or live.asked or now >= until or not _may_shut(engine, live, now):
             continue
         live.asked = True
         effects: list[Effect] = []
@@ -95,11 +96,28 @@ def shut_door(engine: Engine, now: float) -> tuple[float, list[Effect]] | None:
     return None
 
 
+def stays_shut(engine: Engine, now: float) -> bool:
+    """Whether a rule that has shut the door still wants it shut: its time is not over, and nobody has switched it off."""
+    return any(
+        live.asked and live.counter.enabled and now < (_shut_until(engine, live) or 0.0)
+        for live in engine.connection_rules
+    )
+
+
+def _may_shut(engine: Engine, live: LiveRule, now: float) -> bool:
+    requested = (
+        live.rule.when.trigger is None or live.counter.requests or engine.recording is not None
+    )
+    return live.counter.awake(now) and bool(requested)
+
+
 def _shut_until(engine: Engine, live: LiveRule) -> float | None:
     """Until when a rule would have nobody listen; None if it does not, or picks among connections."""
     when, match = live.rule.when, live.rule.match
     lasts = live.fault.shuts_door()
-    picks = (when.nth, when.first, when.every, when.limit, when.chance, when.trigger)
+    # One that is triggered for a time shuts the door for that time; else its request is for one connection.
+    one = when.trigger if lasts == FOREVER else None
+    picks = (when.nth, when.first, when.every, when.limit, when.chance, one)
     if (
         lasts is None
         or when.skip
@@ -141,8 +159,9 @@ def _context(  # noqa: PLR0917 - one call's worth of what is at hand
         connection=exchange.connection,
         now=now,
         state=live.state,
-        armed_at=_in_force(engine, live),
-        fired=live.fired,
+        # In a replay time does not enter, nor does how often it fired before.
+        armed_at=_in_force(engine, live) if engine.recording is None else now,
+        fired=live.fired - live.fired_before if engine.recording is None else 0,
         open_connections=open_connections,
     )
 

@@ -29,7 +29,8 @@ class LiveRule:
     """A rule in force: its compiled match, its counts."""
 
     __slots__ = (
-        "armed_at", "arms", "asked", "counter", "fired", "first_fired", "generation", "match", "matched", "rule", "skipped", "state",
+        "armed_at", "arms", "asked", "counter", "fired", "fired_before", "first_fired", "generation", "match", "matched", "rule",
+        "skipped", "state",
     )  # fmt: skip
 
     def __init__(
@@ -46,6 +47,8 @@ class LiveRule:
         self.state = rule.fault.new_state()
         self.matched = 0
         self.fired = 0
+        #: How often it had fired when it was last triggered.
+        self.fired_before = 0
         #: Whether it was asked if anybody is to listen: once, when it comes into force.
         self.asked = False
         self.skipped: dict[str, int] = {}
@@ -291,24 +294,20 @@ class Engine:
             return []
         return [Chosen(live, turn, key)]
 
-    def trigger(self, name: str) -> bool:
-        """Ask a `trigger: manual` rule to act on its next match; False if there is no such rule."""
-        live = self.by_name.get(name)
-        if live is None or live.rule.when.trigger is None:
-            return False
-        live.counter.requests += 1
-        return True
-
     def status(self) -> list[dict[str, object]]:
-        """Per fault, in profile order: name, type, matched, fired, skipped (reason -> count), enabled."""
+        """Per fault, in profile order: what it is, what it has done, and what was asked of it. Safe from any thread."""
         return [
             {
                 "name": live.name,
                 "type": live.fault.type,
+                "position": str(live.rule.at),
                 "matched": live.matched,
                 "fired": live.fired,
                 "skipped": dict(live.skipped),
                 "enabled": live.counter.enabled,
+                "armed": live.counter.armed,
+                "trigger": live.rule.when.trigger,
+                "requested": live.counter.requests if live.counter.spends else 0,
             }
             for live in self.rules
         ]

@@ -86,6 +86,11 @@ class Fault:
         """What it does with a second server, the standby: uses it where there is one, or can do nothing without."""
         return None
 
+    @property
+    def spans(self) -> bool:
+        """Whether it goes on by itself for a time: with `trigger: manual` a request then begins that time, else one act."""
+        return False
+
     def check(self, at: Position) -> None:
         """Raise `Invalid` for settings that contradict each other or the position. Called once, at load."""
 

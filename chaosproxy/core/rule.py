@@ -123,7 +123,8 @@ class When:
     )
     trigger: str | None = setting(
         units.choice("trigger", "manual"),
-        "manual: fires only on request, once for each request.",
+        "manual: fires only on request (`chaosproxy trigger`, the control API, the pytest fixture): on its next match, once for "
+        "each request. A fault that lasts (admit.for, admit.next) begins at the request instead.",
         default=None,
     )
 

@@ -33,7 +33,7 @@ class Counter:
 
     __slots__ = (
         "_counts", "_name", "_prefix", "_recording", "_seen", "_selected", "_since", "_when", "armed", "enabled",
-        "requests",
+        "requests", "spends",
     )  # fmt: skip
 
     def __init__(
@@ -50,6 +50,8 @@ class Counter:
         self.armed = when.armed_by is None
         self.enabled = True
         self.requests = 0
+        #: Whether each act takes one of the requests.
+        self.spends = True
 
     def take(self, exchange: Exchange, key: bytes | None, now: float) -> Turn | str:
         """Count one match; give its turn, or why it is left alone.
@@ -80,15 +82,15 @@ class Counter:
         if when.limit is not None and selected >= when.limit:
             return "limit"
         self._selected[per] = selected + 1
-        if when.trigger is not None:
+        if when.trigger is not None and self.spends:
             self.requests -= 1
         return Turn(number, stream, draw, per, ordinal)
 
     def give_back(self, turn: Turn) -> None:
         """It could not act on this match after all: that spends neither its limit nor a request."""
-        if self._recording is None:
+        if self._recording is None and turn.ordinal:
             self._selected[turn.per] -= 1
-            self.requests += self._when.trigger is not None
+            self.requests += self._when.trigger is not None and self.spends
 
     def _scope(self, exchange: Exchange, key: bytes | None) -> str:
         """What this match counts in: its key, its connection, or the whole fault."""

@@ -50,12 +50,12 @@ class AdmitConnections(Fault):
     )
     next: int | None = setting(
         COUNT,
-        "Only the next so many connections, from when the rule is in force (or armed).",
+        "Only the next so many connections, from when the rule is in force (or armed, or triggered).",
         default=None,
     )
     for_: float | None = setting(
         POSITIVE_DURATION,
-        "For how long, from when the rule is in force (`from`, or when it was armed).",
+        "For how long, from when the rule is in force (`from`, or when it was armed or triggered).",
         default=None,
         name="for",
     )
@@ -65,6 +65,11 @@ class AdmitConnections(Fault):
         del at
         if self.new_connections == "accept" and self.delay is None:
             raise Invalid("accept goes with delay, else nothing happens", ("new_connections",))
+
+    @property
+    def spans(self) -> bool:
+        """A time, or the next so many: a request is for all of them."""
+        return self.for_ is not None or self.next is not None
 
     def shuts_door(self) -> float | None:
         """Nobody listens if all connections are refused."""

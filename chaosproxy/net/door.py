@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Final
 
-from chaosproxy.core.admission import shut_door
+from chaosproxy.core.admission import shut_door, stays_shut
 from chaosproxy.core.effect import Effect
 from chaosproxy.core.engine import Engine
 
@@ -42,7 +42,11 @@ class Door:
     def mind(self, now: float) -> None:
         """Something has changed (a profile, a rule that fired, the time): see whether to listen."""
         engine = self._engine()
-        if self._stopped or self._closed_for is engine:
+        if self._stopped:
+            return
+        if self._closed_for is engine:
+            if not stays_shut(engine, now):
+                self._open()
             return
         shut = shut_door(engine, now)
         if shut is not None:

@@ -169,6 +169,10 @@ class Proxy:
         self._door.mind(now)
         return generation
 
+    def steered(self) -> None:
+        """A user has asked something of a rule in force: it may want nobody to listen, or no longer."""
+        self._door.mind(monotonic())
+
     async def _survey(self) -> Survey:
         self._survey_is_due = False
         found = await survey(self.routes.first.side)

@@ -65,18 +65,26 @@ def test_status():
             {
                 "name": "first",
                 "type": "reply",
+                "position": "before_forward",
                 "matched": 2,
                 "fired": 2,
                 "skipped": {},
                 "enabled": True,
+                "armed": True,
+                "trigger": None,
+                "requested": 0,
             },
             {
                 "name": "second",
                 "type": "reply",
+                "position": "before_forward",
                 "matched": 2,
                 "fired": 0,
                 "skipped": {"ended": 2},
                 "enabled": True,
+                "armed": True,
+                "trigger": None,
+                "requested": 0,
             },
         ]
 
@@ -101,23 +109,6 @@ def test_armed_by():
         talk.expect_client(":1")
         talk.expect_upstream("GET b")
         assert talk.skipped("now") == ["not_armed", "nth"]
-
-
-def test_trigger():
-    """A request reaches a manual rule, and no other."""
-    rules = """
-- {fault: reply, name: manual, match: {commands: GET}, when: {trigger: manual}, at: before_forward, value: 1}
-- {fault: reply, name: other, match: {commands: SET}, at: before_forward, value: 2}
-"""
-    with Talk(rules) as talk:
-        engine = talk.world.engine
-        assert engine.trigger("manual")
-        assert not engine.trigger("other")
-        assert not engine.trigger("nosuch")
-        talk.client("GET a", "GET b")
-        talk.expect_client(":1")
-        talk.expect_upstream("GET b")
-        assert talk.skipped("manual") == ["manual"]
 
 
 def test_disabled():

@@ -6,6 +6,7 @@ from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.match import Exchange
 from chaosproxy.core.rule import When
+from chaosproxy.core.steering import trigger
 from chaosproxy.core.when import Counter, Turn
 from tests.conversation import Talk, command
 
@@ -130,7 +131,7 @@ def test_a_request_waits_for_a_match_it_can_be_used_for():
     """A manual request is not used up by a match that cannot be acted on."""
     rule = "- {fault: drop_write, tell: error, match: {keys: k}, when: {trigger: manual}}"
     with Talk(rule) as talk:
-        assert talk.world.engine.trigger("drop_write")
+        trigger(talk.world.engine, "drop_write", talk.now)
         talk.handshake("GET k", '"v"')
         talk.client("SET k 1")
         talk.expect_client("-ERR the write was dropped by the fault drop_write")

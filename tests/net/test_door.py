@@ -68,6 +68,27 @@ def test_another_profile_opens_it(proxy):
     wait_for(lambda: listens(proxy), "the door to open", timeout=5)
 
 
+def test_switched_off_it_opens(proxy):
+    """A rule that is switched off while it shuts the door opens it."""
+    proxy.use(REFUSE_LONG)
+    assert not is_open(proxy)
+    proxy.service.enable("admit", False)
+    wait_for(lambda: listens(proxy), "the door to open", timeout=5)
+
+
+def test_shut_when_triggered(proxy):
+    """A manual rule shuts the door at the request, for its time, as often as it is asked."""
+    proxy.use(
+        "faults:\n- {fault: admit, new_connections: refuse, for: 300ms, when: {trigger: manual}}\n"
+    )
+    for _ in range(2):
+        assert listens(proxy)
+        proxy.service.trigger("admit")
+        assert not is_open(proxy)
+        wait_for(lambda: listens(proxy), "the door to open")
+    assert len(proxy.wait_events(2)) == 2
+
+
 def test_stop_behind_a_shut_door(either_loop, redis70):
     """A proxy that nobody can connect to ends like any other, and does not listen again."""
     proxy = serve_proxy(redis70.url)

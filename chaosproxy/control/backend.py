@@ -1,0 +1,50 @@
+"""What the control API asks of a running proxy.
+
+Takes nothing: it is the shape that `service.Service` has, and that a test can have too.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from chaosproxy.core.rule import Profile
+from chaosproxy.journal import Journal
+from chaosproxy.profile import Source
+
+
+class BusyError(Exception):
+    """The data side has not answered within a second."""
+
+
+class Backend(Protocol):
+    """A running proxy; everything may be called from any thread, and answers within a second or raises BusyError."""
+
+    @property
+    def journal(self) -> Journal:
+        """What has fired."""
+
+    def unready(self) -> str | None:
+        """Give why it cannot serve clients now, or None if it can."""
+
+    def metrics(self, accept: str) -> tuple[str, bytes]:
+        """Give the metrics' content type and text."""
+
+    def in_force(self) -> dict[str, Any]:
+        """Give the profile in force, with its seed, generation and what its faults have done."""
+
+    def put(self, profile: Profile, seed: int | None) -> dict[str, Any]:
+        """Put a profile in force on every connection and give what `in_force` gives; without a seed: its own, or the same."""
+
+    def strangers(self, sources: Sequence[Source], overrides: Sequence[str]) -> list[str]:
+        """Give what profiles speak of and the very server behind the proxy does not know."""
+
+    def trigger(self, name: str) -> dict[str, Any]:
+        """Ask a fault to act, and give its status. Raises UnknownFaultError and CannotTriggerError."""
+
+    def enable(self, name: str, enabled: bool) -> dict[str, Any]:
+        """Switch a fault on or off, and give its status. Raises UnknownFaultError."""
+
+    def connections(self) -> list[dict[str, Any]]:
+        """Give the client connections that are open."""
+
+    def cut(self, connection: int) -> bool:
+        """Reset a client's connection; False if there is none of that number."""

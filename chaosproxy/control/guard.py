@@ -1,0 +1,61 @@
+"""Who may ask: the token, and no page of another site.
+
+Takes a request's headers; raises Refused for who may not. A browser sends what any page tells it to, also to this
+machine: a page of another site is known by Origin and Sec-Fetch-Site, and one whose name was pointed at 127.0.0.1 in the
+meantime (DNS rebinding) by the name it puts into Host.
+"""
+
+import hmac
+from dataclasses import dataclass
+from email.message import Message
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import urlsplit
+
+from chaosproxy.control.answer import Refused
+from chaosproxy.net.address import Address
+
+#: What anybody may ask: it changes nothing, and probes and scrapers come under any name.
+OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+_CALLED_LOCAL: Final = frozenset({"localhost", "ip6-localhost"})
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Knows the token, if there is one, and whether only this machine can ask."""
+
+    token: str | None
+    local: bool
+
+    def check(self, path: str, headers: Message) -> None:
+        """Raise Refused unless whoever asks may."""
+        if path in OPEN_ROUTES:
+            return
+        self._same_site(headers)
+        if self.token is None:
+            return
+        given = headers.get("Authorization", "").encode("utf-8", "replace")
+        if not hmac.compare_digest(given, b"Bearer " + self.token.encode()):
+            raise Refused(
+                HTTPStatus.UNAUTHORIZED, "a token is needed", {"WWW-Authenticate": "Bearer"}
+            )
+
+    def _same_site(self, headers: Message) -> None:
+        host = headers.get("Host")
+        if self.local and host is not None and not _names_this_machine(host):
+            raise Refused(
+                HTTPStatus.FORBIDDEN,
+                f"asked as {host!r:.80}: this address answers to localhost, 127.0.0.1 and [::1] only",
+            )
+        origin = headers.get("Origin")
+        foreign = origin is not None and urlsplit(origin).netloc.lower() != (host or "").lower()
+        if foreign or headers.get("Sec-Fetch-Site", "none") not in {"none", "same-origin"}:
+            raise Refused(HTTPStatus.FORBIDDEN, "asked by a page of another site")
+
+
+def _names_this_machine(host: str) -> bool:
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    return name in _CALLED_LOCAL or Address(name).is_local

@@ -1,0 +1,36 @@
+"""Fixtures of the control API's tests: a server before a proxy that is none, and one that asks it.
+
+Takes nothing; gives `serve`, `backend` and `ask`.
+"""
+
+import pytest
+
+from chaosproxy.control.server import ControlServer
+from chaosproxy.net.address import Address
+from tests.control.asking import Backend, request
+
+
+@pytest.fixture
+def backend():
+    return Backend()
+
+
+@pytest.fixture
+def serve(backend):
+    """Start a control server; gives it. All are stopped in the end."""
+    started = []
+
+    def start(token=None, host="127.0.0.1"):
+        started.append(ControlServer(Address(host, 0), backend, token))
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture
+def ask(serve):
+    """Ask a server of its own: method, path, a body, headers."""
+    server = serve()
+    return lambda *args, **headers: request(server, *args, **headers)

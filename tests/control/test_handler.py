@@ -1,0 +1,133 @@
+"""One HTTP connection: bodies, bounds, what is no HTTP, and mistakes of ours."""
+
+import http.client
+import logging
+import socket
+from contextlib import closing
+
+import pytest
+
+from chaosproxy.control import handler as handler_module
+from chaosproxy.control.handler import MOST_BODY
+from tests.control.asking import request
+
+
+@pytest.fixture
+def raw(serve):
+    """Send bytes to a server of its own and give all that it answers, until it hangs up."""
+    server = serve()
+
+    def send(*parts):
+        with socket.create_connection(("127.0.0.1", server.address.port), 10) as link:
+            for part in parts:
+                link.sendall(part)
+            link.shutdown(socket.SHUT_WR)
+            said = b""
+            while more := link.recv(65536):
+                said += more
+        return said
+
+    return send
+
+
+def test_headers(ask):
+    """What every answer says: nothing is kept, nothing is guessed, nothing about what runs it."""
+    headers = ask("GET", "/profile").headers
+    assert headers["Cache-Control"] == "no-store"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Server"].startswith("chaosproxy/")
+    assert "Python" not in headers["Server"]
+
+
+def test_keeps_alive(serve):
+    """One connection may ask more than once, also with bodies and after a refusal."""
+    with closing(http.client.HTTPConnection("127.0.0.1", serve().address.port, timeout=10)) as link:
+        for method, path, body in (
+            ("GET", "/healthz", None),
+            ("PUT", "/profile", b'{"name": "lost-ack"}'),
+            ("PUT", "/profile", b'{"name": 3}'),
+            ("GET", "/nowhere", None),
+            ("GET", "/profile", None),
+        ):
+            link.request(method, path, body, {"Content-Type": "application/json"} if body else {})
+            answer = link.getresponse()
+            said = answer.read()
+        assert (answer.status, b"lost-ack" in said) == (200, True)
+
+
+def test_too_large(ask, backend):
+    """A body that is too large is refused by its length; its sender can hear that."""
+    said = ask("PUT", "/profile", b" " * (MOST_BODY + 1), Content_Type="application/json")
+    assert said.status == 413
+    assert str(MOST_BODY) in said.json["error"]
+    assert ask("PUT", "/profile", b" " * MOST_BODY, Content_Type="application/json").status == 400
+    assert backend.generation == 1
+
+
+@pytest.mark.parametrize("length", [b"x", b"-1", b"", b"1\r\nContent-Length: 2"])
+def test_bad_lengths(raw, length):
+    """A length that is none, or two, is refused and the connection ends: nobody knows where a request would begin."""
+    said = raw(
+        b"PUT /profile HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + length + b"\r\n\r\n{}"
+    )
+    assert said.startswith(b"HTTP/1.1 400 ")
+    assert said.count(b"HTTP/1.1") == 1
+
+
+def test_chunked(raw):
+    """Bodies without a length are not taken."""
+    said = raw(
+        b"PUT /profile HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    )
+    assert said.startswith(b"HTTP/1.1 411 ")
+
+
+def test_body_that_does_not_come(serve, monkeypatch):
+    """Who announces a body and sends none is told so, and does not stay."""
+    monkeypatch.setattr(handler_module.Handler, "timeout", 0.2)
+    server = serve()
+    with socket.create_connection(("127.0.0.1", server.address.port), 10) as link:
+        link.sendall(b"PUT /profile HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
+        assert link.recv(100) == b""
+    assert request(server, "GET", "/healthz").status == 200
+
+
+def test_half_a_body(raw):
+    """A body that ends early is no request."""
+    said = raw(b"PUT /profile HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
+    assert said.startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"*1\r\n$4\r\nPING\r\n\r\n", b"400"),
+        (b"GET /healthz HTTP/9.9\r\n\r\n", b"505"),
+        (b"GET /" + b"x" * 70000 + b" HTTP/1.1\r\n\r\n", b"414"),
+        (b"GET / HTTP/1.1\r\nA: " + b"x" * 70000 + b"\r\n\r\n", b"431"),
+        (b"BREW /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", b"501"),
+    ],
+)
+def test_nonsense(raw, sent, status):
+    """What is no HTTP, or too much of it, is refused as JSON too."""
+    said = raw(sent)
+    assert said.startswith(b"HTTP/1.1 " + status), said
+    assert b'{"error": ' in said
+
+
+def test_guarded(serve):
+    """Foreign names are refused before anything is looked at; open routes are not asked for a name."""
+    server = serve()
+    assert request(server, "GET", "/profile", Host="evil.example").status == 403
+    assert request(server, "PUT", "/profile", {"name": "calm"}, Host="evil.example").status == 403
+    assert request(server, "GET", "/healthz", Host="evil.example").status == 200
+
+
+def test_a_mistake_of_ours(ask, backend, monkeypatch, caplog):
+    """It is logged, said, and the next request is answered; it says nothing about the inside."""
+    monkeypatch.setattr(backend, "in_force", lambda: 1 / 0, raising=False)
+    with caplog.at_level(logging.ERROR, "chaosproxy.control"):
+        said = ask("GET", "/profile")
+    assert (said.status, said.json) == (500, {"error": "a mistake in chaosproxy; its log has it"})
+    assert "ZeroDivisionError" in caplog.text
+    assert ask("GET", "/healthz").status == 200
