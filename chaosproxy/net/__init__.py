@@ -12,6 +12,8 @@
 - ending.py: how a connection ends, by RST or FIN, after the bytes that were promised
 - side.py: the proxy's own connections to the server
 - survey.py: asks the server what it is and which commands it knows
+- relay.py: the replication link between a primary and its standby
+- pair.py: those two servers, and which of them is the primary
 - proxy.py: all connections of one proxy, its profile in force, its start and its end
 - loop.py: the event loop, in a thread of its own
 """

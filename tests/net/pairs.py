@@ -1,0 +1,61 @@
+"""Two real servers and what the proxy makes of them, for tests.
+
+Takes two running servers; gives a Pair in a loop of its own.
+"""
+
+from typing import Any
+
+from chaosproxy.core.command_table import CommandTable
+from chaosproxy.net.address import parse_upstream
+from chaosproxy.net.dial import Dialler
+from chaosproxy.net.loop import LoopThread
+from chaosproxy.net.pair import Node, Pair
+from tests.proxying import wait_for
+from tests.servers import Server
+
+#: A replica that comes is served at once, and so is a test.
+AT_ONCE = ("--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1")
+
+
+def node(name: str, url: str, tls: Any = None) -> Node:
+    upstream = parse_upstream(url)
+    return Node(name, upstream, Dialler(upstream.address, tls, 5.0))
+
+
+async def _make(primary: Node, standby: Node, disposable: bool) -> Pair:
+    return Pair(primary, standby, CommandTable.bundled, disposable=disposable)
+
+
+def make_pair(
+    loop: LoopThread,
+    primary: Server | str,
+    standby: Server | str,
+    *,
+    disposable: bool = False,
+    tls: Any = None,
+) -> Pair:
+    """A pair that is not attached yet."""
+    urls = [each if isinstance(each, str) else each.url for each in (primary, standby)]
+    nodes = node("upstream", urls[0], tls), node("standby", urls[1], tls)
+    return loop.run(_make(*nodes, disposable), 5)
+
+
+async def nothing() -> None:
+    """Nobody has to be waited for."""
+
+
+def info(server: Server) -> dict[str, str]:
+    """What it says of replication."""
+    lines = server.ask("INFO", "replication").decode().splitlines()
+    return dict(line.split(":", 1) for line in lines if ":" in line)
+
+
+def wait_equal(standby: Server, primary: Server) -> None:
+    """Wait until a standby has all that its primary has."""
+    wait_for(
+        lambda: (
+            info(standby).get("master_link_status") == "up"
+            and info(standby)["slave_repl_offset"] == info(primary)["master_repl_offset"]
+        ),
+        "the standby to have it all",
+    )
