@@ -217,9 +217,9 @@ class Pair:
                         for name, value in node.changed.items():
                             await node.do(b"CONFIG", b"SET", name, value)
         except PairError as error:
-            _log.error("not everything is as it was: %s", error)  # noqa: TRY400 - its text says it all
+            _log.error("not everything is as it was: %s", error)
         except TimeoutError:
-            _log.error("not everything is as it was: that took too long")  # noqa: TRY400 - as above
+            _log.error("not everything is as it was: that took too long")
         finally:
             self.relay.close()
             for node in (self.primary, self.standby):
