@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 from chaosproxy import __version__
 from chaosproxy.control.backend import BusyError
 from chaosproxy.control.server import ControlServer
+from chaosproxy.control.timeline import Numbers, Timeline
 from chaosproxy.core.replay import Recording
 from chaosproxy.core.rule import Profile
 from chaosproxy.journal import Journal
@@ -72,6 +73,7 @@ class Service:
         self._metrics = Metrics(self._proxy.counts, self._proxy.world.tallies, self._gauges)
         self._last_gauges = self._read_gauges()
         self._control: ControlServer | None = None
+        self._timeline = Timeline(self._numbers)
         self._open_events()
         self._loop = LoopThread()
         try:
@@ -81,6 +83,7 @@ class Service:
             except OSError as error:
                 raise ServiceError(f"cannot listen on {plan.listen}: {_why(error)}") from None
             if settings.control is not None:
+                self._timeline.start()
                 try:
                     self._control = ControlServer(settings.control, self, settings.control_token)
                 except OSError as error:
@@ -186,6 +189,10 @@ class Service:
         """Switch a fault on or off, and give its status. Raises UnknownFaultError."""
         return self._ask(lambda: steer.enable(self._proxy, name, enabled))
 
+    def timeline(self) -> list[dict[str, Any]]:
+        """Give what has happened in each of the last seconds."""
+        return self._timeline.seconds()
+
     def connections(self) -> list[dict[str, Any]]:
         """Give the client connections that are open."""
         return self._ask(lambda: steer.describe(self._proxy))
@@ -207,6 +214,7 @@ class Service:
             self._loop.run(self._proxy.stop(grace))
         finally:
             self._loop.stop()
+            self._timeline.stop()
             if self._control is not None:
                 self._control.stop()
             self.journal.close()
@@ -222,6 +230,20 @@ class Service:
     def metrics(self, accept: str) -> tuple[str, bytes]:
         """Give the metrics' content type and text."""
         return self._metrics.render(accept)
+
+    def _numbers(self) -> Numbers:
+        # Plain numbers, and copies taken at once: no question to the loop.
+        engine, counts = self._proxy.world.engine, self._proxy.counts
+        delays = list(counts.delays.values())
+        return Numbers(
+            profile=engine.profile.name,
+            generation=engine.generation,
+            commands=sum(tally.count for tally in list(self._proxy.world.tallies.values())),
+            delayed=sum(sum(each.buckets) for each in delays),
+            delay=sum(each.sum for each in delays),
+            connections=len(self._proxy.links),
+            fired={live.name: live.fired for live in engine.rules},
+        )
 
     def _gauges(self) -> Gauges:
         # A loop that is busy for longer has its last values told again.

@@ -5,7 +5,17 @@ Takes nothing; gives ROUTES for the handler and for openapi.json.
 
 from typing import Final
 
-from chaosproxy.control import connections, events, faults, health, openapi, profile
+from chaosproxy.control import (
+    check,
+    connections,
+    events,
+    faults,
+    health,
+    openapi,
+    page,
+    profile,
+    timeline,
+)
 from chaosproxy.control.answer import Answer, Request, as_json
 from chaosproxy.control.backend import Backend
 from chaosproxy.control.routing import Route
@@ -20,6 +30,7 @@ def describe(backend: Backend, request: Request) -> Answer:
 _AFTER: Final = "The number of the last event that is known; 0: none."
 
 ROUTES: Final = (
+    *page.ROUTES,
     Route("GET", "/healthz", health.healthz, "Alive."),
     Route(
         "GET",
@@ -50,6 +61,13 @@ ROUTES: Final = (
         "Put a profile in force. Answered once it is so on every connection, and what the old one held is let go.",
         body=profile.SCHEMA,
         answers={422: "It has problems: all of them, by line and column. The old one stays."},
+    ),
+    Route(
+        "POST",
+        "/profile/check",
+        check.check_profile,
+        "What is wrong with a profile's text, if anything; nothing is put in force.",
+        body=check.SCHEMA,
     ),
     Route("DELETE", "/profile", profile.delete_profile, "Calm, at once; what is held is let go."),
     Route(
@@ -82,6 +100,13 @@ ROUTES: Final = (
         query={"after": _AFTER},
     ),
     Route("DELETE", "/events", events.delete_events, "Forget them; their numbers go on."),
+    Route(
+        "GET",
+        "/timeline",
+        timeline.get_timeline,
+        "The last quarter of an hour, second by second: commands, delay added, faults fired.",
+        query={"after": "The number of the last second that is known; 0: none."},
+    ),
     Route("GET", "/connections", connections.get_connections, "Who is connected."),
     Route(
         "DELETE",

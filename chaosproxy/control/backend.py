@@ -43,6 +43,9 @@ class Backend(Protocol):
     def enable(self, name: str, enabled: bool) -> dict[str, Any]:
         """Switch a fault on or off, and give its status. Raises UnknownFaultError."""
 
+    def timeline(self) -> list[dict[str, Any]]:
+        """Give what has happened in each of the last seconds."""
+
     def connections(self) -> list[dict[str, Any]]:
         """Give the client connections that are open."""
 

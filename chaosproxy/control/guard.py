@@ -12,11 +12,12 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import urlsplit
 
+from chaosproxy.control import page
 from chaosproxy.control.answer import Refused
 from chaosproxy.net.address import Address
 
 #: What anybody may ask: it changes nothing, and probes and scrapers come under any name.
-OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+OPEN_ROUTES: Final = frozenset({"/healthz", "/readyz", "/metrics"}) | page.PATHS
 _CALLED_LOCAL: Final = frozenset({"localhost", "ip6-localhost"})
 
 

@@ -28,6 +28,7 @@ class Backend:
     strange: list = field(default_factory=list)
     faults: dict = field(default_factory=dict)
     links: dict = field(default_factory=dict)
+    looks: list = field(default_factory=list)
 
     def unready(self):
         return self.problem
@@ -59,6 +60,9 @@ class Backend:
         if name not in self.faults:
             raise UnknownFaultError(f"no fault {name}")
         return {"name": name, "enabled": enabled}
+
+    def timeline(self):
+        return self.looks
 
     def connections(self):
         return list(self.links.values())

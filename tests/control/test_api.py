@@ -2,20 +2,24 @@
 
 import pytest
 
+from chaosproxy.control import page
 from chaosproxy.control.api import ROUTES
 from chaosproxy.control.openapi import document
 
-PATHS = {
+PAGE = {route.pattern: "GET" for route in page.ROUTES}
+PATHS = PAGE | {
     "/healthz": "GET",
     "/readyz": "GET",
     "/metrics": "GET",
     "/profiles": "GET",
     "/profiles/{name}": "GET",
     "/profile": "GET PUT DELETE",
+    "/profile/check": "POST",
     "/faults/{name}/trigger": "POST",
     "/faults/{name}": "PATCH",
     "/events": "GET DELETE",
     "/events/stream": "GET",
+    "/timeline": "GET",
     "/connections": "GET",
     "/connections/{id}": "DELETE",
     "/openapi.json": "GET",
