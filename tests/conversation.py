@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any, Self
 
+from chaosproxy.core.addresses import Translate
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.conversation import Conversation
 from chaosproxy.core.effect import (
@@ -112,6 +113,7 @@ class Talk:
         server: ServerInfo | None = None,
         max_buffer: int = 16 << 20,
         recording: Recording | None = None,
+        translate: Translate | None = None,
         _world: World | None = None,
         _clock: "_Clock | None" = None,
     ) -> None:
@@ -119,10 +121,13 @@ class Talk:
         if _world is None:
             engine = Engine(profile(faults), TABLE, seed, 1, at, recording=recording)
             _world = World(engine, TABLE, server or ServerInfo(), max_buffer, epoch=1e9)
+            _world.translates = translate is not None
         self.world = _world
         self.clock.talks.append(self)
         self.connection = len(self.clock.talks)
-        self.conversation = Conversation(_world, self.connection, address, self.now)
+        self.conversation = Conversation(
+            _world, self.connection, address, self.now, translate=translate
+        )
         self.protocol = protocol
         self.effects: list[Effect] = []
         self._told = 0

@@ -13,6 +13,7 @@ The map, in the order a command travels:
         swallowing        a write the server computes and nobody keeps (swallow: how)
         renewing, past    a time that is not renewed, a read of what was; computing: what all three have computed
       returns (reply)     upstream -> client: each reply finds its slot (slot) and settles the modes (modes, transaction, channels)
+        addresses         where servers are, put as the client is to see it
         pushes            frames nobody asked for meet the rules too
         after             what happens to a reply once Redis has applied the command
         leaving           replies leave in the client's order, each at its time

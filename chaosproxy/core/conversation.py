@@ -6,6 +6,7 @@ the only door to `intake` (client to upstream) and `returns` (upstream to client
 
 from collections.abc import Sequence
 
+from chaosproxy.core.addresses import Translate
 from chaosproxy.core.command import Command
 from chaosproxy.core.decision import How
 from chaosproxy.core.effect import CloseClient, Describe, Effect, HalfClose
@@ -25,16 +26,25 @@ HELD_UP = (Stage.DELAY, Stage.HOLD, Stage.SEND)
 class Conversation:
     """One client connection and its one upstream connection.
 
-    `connection` numbers it, `address` is the client's host, `listener` names the one it came in by. After every call drain `out_client` and `out_upstream`, then
+    `connection` numbers it, `address` is the client's host, `listener` names the one it came in by,
+    `translate` gives the addresses that it is to see in place of the servers' own. After every call drain `out_client` and `out_upstream`, then
     carry out `effects`, in order, and clear all three. `now` is seconds on any clock that does not go back.
     """
 
     __slots__ = ("_client_ended", "_intake", "_line", "_over", "_passed_on", "_returns")
 
     def __init__(
-        self, world: World, connection: int, address: str, now: float, listener: str = LISTENER
+        self,
+        world: World,
+        connection: int,
+        address: str,
+        now: float,
+        listener: str = LISTENER,
+        *,
+        translate: Translate | None = None,
     ) -> None:
         self._line = Line(world, connection, address, now, listener)
+        self._line.translate = translate
         self._intake = Intake(self._line)
         self._returns = Returns(self._line)
         self._client_ended = False

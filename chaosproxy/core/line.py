@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Literal
 
+from chaosproxy.core.addresses import Translate
 from chaosproxy.core.command import Command
 from chaosproxy.core.decision import Decision, Delay, Silence
 from chaosproxy.core.effect import Applied, AskSide, Effect, Fired, KeysTouched, Outcome, Wake
@@ -41,6 +42,7 @@ class Line:
         self.connection, self.address, self.listener = connection, address, listener
         self.opened = self.now = now
         self.modes = Modes()
+        self.translate: Translate | None = None
         self.out_client: list[bytes] = []
         self.out_upstream: list[bytes] = []
         self.effects: list[Effect] = []

@@ -3,7 +3,10 @@
 Takes the upstream's bytes; gives the client's bytes. Replies settle `modes` in the server's order and leave in the client's.
 """
 
-from chaosproxy.core import modes, remembering
+from functools import partial
+
+from chaosproxy.core import addresses, modes, remembering
+from chaosproxy.core.addresses import Translate
 from chaosproxy.core.after import (
     abandon,
     apply_after,
@@ -104,6 +107,8 @@ class Returns:
     def _take(self, frame: ReplyFrame, now: float) -> None:
         line = self.line
         slot = line.expect[0] if line.expect else None
+        if line.translate is not None:
+            frame.raw = _translated(line.translate, slot, frame)
         # A HELLO before it in the same transaction may have made it a push already.
         confirmation = frame.head in CONFIRMATIONS and frame.kind in (line.modes.confirms_as, _PUSH)
         asked = confirmation and slot is not None and self._asks_for(slot, frame.head)
@@ -179,6 +184,8 @@ class Returns:
         kind = framer.kind
         if not line.at_turn(slot) or kind is None or kind == _PUSH:
             return
+        if line.translate is not None and (kind == _ERROR or addresses.concerns(slot.args)):
+            return
         if (
             kind == _ARRAY
             and line.modes.protocol == 2
@@ -234,6 +241,11 @@ class Returns:
         element = slot.element
         if queued and slot.work is not None and element is None:
             element = Element(work=slot.work)
+        if queued and line.translate is not None and addresses.concerns(slot.args):
+            element = element or Element()
+            element.change = element.change or partial(
+                addresses.translated, slot.args, translate=line.translate
+            )
         array: list[bytes] = []
         if transaction is not None and slot.carried and slot.whole:
             array = rebuild_exec(line, slot, transaction, now)
@@ -278,6 +290,15 @@ class Returns:
                 line.fire(chosen, work, "no", "error", "fail", detail=how)
                 work.swallowed = None
             drop(line, work, "refused")
+
+
+def _translated(translate: Translate, slot: Slot | None, frame: ReplyFrame) -> bytes:
+    """A reply with the addresses that this client is to see."""
+    if frame.kind == _ERROR:
+        return addresses.redirected(frame.raw, translate)
+    if slot is None or not addresses.concerns(slot.args):
+        return frame.raw
+    return addresses.translated(slot.args, frame.raw, translate)
 
 
 def _missing(slot: Slot, transaction: Transaction) -> int:

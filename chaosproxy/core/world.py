@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from chaosproxy.core import modes
+from chaosproxy.core.addresses import COMMANDS
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.engine import LONGEST_NAME, MOST_NAMES, Engine
 from chaosproxy.core.fault import ServerInfo
@@ -70,6 +71,7 @@ class World:
     scratch_db: int = 15
     epoch: float = 0.0
     standby: bool = False
+    translates: bool = False
     tallies: dict[str, Tally] = field(default_factory=dict)
     vanishing: dict[tuple[int, bytes], list[int]] = field(default_factory=dict)
     _names: dict[bytes, Name] = field(default_factory=dict)
@@ -118,7 +120,7 @@ class World:
             handshake=upper in modes.HANDSHAKE,
             blocking=spec is not None
             and ("blocking" in spec.flags or "blocking" in spec.categories),
-            plain=not (interest or turning or raw),
+            plain=not (interest or turning or raw or (self.translates and upper in COMMANDS)),
         )
 
     @property
