@@ -16,7 +16,7 @@ from tests.stories.stage import Stage
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test that counts has a fast form and, behind the marker `stories`, a long one."""
+    """A test that counts has a fast form and, behind the marker `stories`, a long one; or that one only."""
     if "tally" in metafunc.fixturenames:
         asked = metafunc.config.getoption("--story-runs")
         long = [pytest.mark.stories, pytest.mark.timeout(3600)]
@@ -24,6 +24,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             pytest.param((asked or FEW, False), id="fast"),
             pytest.param((asked or MANY, True), id="long", marks=long),
         ]
+        if metafunc.definition.get_closest_marker("stories"):
+            del forms[0]
         metafunc.parametrize("tally", forms, indirect=True)
 
 
