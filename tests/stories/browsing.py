@@ -1,16 +1,18 @@
 """A person's visit in a browser: pages of one context of its own, and what is kept when the visit goes wrong.
 
 Takes a browser; gives a context. After a failure there are a screenshot of each page, the network log
-with the bodies of the answers, and the events of the proxy.
+with the bodies of the answers (HAR, which any browser's tools open), and the events of the proxy.
 """
 
+import asyncio
 import json
-import time
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
-from playwright.async_api import Browser, BrowserContext, Error, Page, Request
+from playwright.async_api import Browser, BrowserContext
 
 from tests.proxying import RunningProxy
 from tests.stories.counting import Void
@@ -24,47 +26,31 @@ async def visit(
     browser: Browser, proxy: RunningProxy, folder: Path
 ) -> AsyncIterator[BrowserContext]:
     """Give a context; if the visit fails, keep in `folder` what the pages, the network and the proxy saw."""
-    context = await browser.new_context()
+    began = datetime.now(UTC).isoformat(timespec="milliseconds")
+    context = await browser.new_context(record_har_path=folder / "network.har")
     context.set_default_timeout(PATIENCE)
-    began = time.monotonic()
-    requests: list[tuple[float, Request]] = []
-    context.on("request", lambda request: requests.append((time.monotonic() - began, request)))
+    wrong = False
     try:
         yield context
-    except Void:
-        raise
-    except Exception:
-        folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - the visit is over
-        await _keep(folder, context.pages, requests, proxy)
+    except Exception as found:
+        wrong = not isinstance(found, Void)
+        if wrong:
+            for number, page in enumerate(context.pages, 1):
+                await page.screenshot(path=folder / f"page-{number}.png", full_page=True)
+            await _settled(proxy)
+            # What it did to others meanwhile is in it as well.
+            events = [json.dumps(event) for event in proxy.events() if event["at"] >= began]
+            (folder / "events.jsonl").write_text("".join(event + "\n" for event in events))
         raise
     finally:
         await context.close()
+        if not wrong:
+            shutil.rmtree(folder)
 
 
-async def _keep(
-    folder: Path, pages: list[Page], requests: list[tuple[float, Request]], proxy: RunningProxy
-) -> None:
-    for number, page in enumerate(pages, 1):
-        await page.screenshot(path=folder / f"page-{number}.png", full_page=True)
-    network = [{"at": round(at, 3)} | await _told(request) for at, request in requests]
-    _write_lines(folder / "network.jsonl", network)
-    _write_lines(folder / "events.jsonl", proxy.events())
-
-
-async def _told(request: Request) -> dict[str, object]:
-    """Give one line of the network log."""
-    said = {"method": request.method, "url": request.url, "sent": request.post_data}
-    # One that nobody has answered by now is as telling as an answer: it is not waited for.
-    over = request.timing["responseEnd"] >= 0
-    response = await request.response() if over else None
-    if response is None:
-        return said | {"status": None, "failure": request.failure}
-    try:
-        body = await response.text()
-    except Error:
-        body = None  # the browser has forgotten it: a redirect, or a page that has gone
-    return said | {"status": response.status, "body": body}
-
-
-def _write_lines(path: Path, lines: list[dict[str, object]]) -> None:
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+async def _settled(proxy: RunningProxy) -> None:
+    """Wait a while for what the proxy still holds: an event is written when its command's fate is known."""
+    for _ in range(20):
+        if not proxy.metric("held_commands"):
+            return
+        await asyncio.sleep(0.05)

@@ -5,10 +5,16 @@ which the page lacked something that it had shown.
 """
 
 import asyncio
+import contextlib
+import dataclasses
 import itertools
+import json
 import math
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.async_api import Browser, Page, Request
@@ -23,7 +29,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 PACE = 0.2
 #: How long the person takes for the next message, by rounds: either way the conversation takes longer
 #: than the two seconds that ttl-lapse leaves of its seven days.
-THINK = {5: 0.5, 15: 0.2}
+THINK = {1: 0.0, 5: 0.5, 15: 0.2}
 
 #: What the machine may take from one answer to the next, so that a key that is renewed with each lives
 #: on, and from the last answer to the history, so that a turn's two writes, which are held for 0.6 s
@@ -107,7 +113,7 @@ def in_time(answers: list[Request], cell: Cell) -> None:
             timing = request.timing
             ends[name].append((timing["startTime"] + timing["responseEnd"]) / 1000)
     turns = ends["chat"]
-    between = max(after - before for before, after in itertools.pairwise(turns))
+    between = max((after - before for before, after in itertools.pairwise(turns)), default=0.0)
     refresh = ends["history"][-1] - turns[-1]
     # Whoever waits for the writes may be asked as late as one likes.
     free = cell.app == "repaired" and cell.profile == "slow-writes"
@@ -123,7 +129,7 @@ def started(stage: Stage, cell: Cell) -> RunningApp:
 async def count(
     stage: Stage, browser: Browser, tally: Tally, artifacts: Path, cell: Cell, at_once: int
 ) -> None:
-    """Count the runs of a row of the table."""
+    """Count the runs of a row of the table: one app, one browser, a person with a cookie for each."""
     app = stage.app("refresh", cell.app, stage.proxy(cell.profile))
 
     async def run(number: int) -> None:
@@ -131,6 +137,47 @@ async def count(
 
     story = f"refresh, {cell.rounds} rounds"
     await tally.many(story, cell.app, cell.profile, run, breaks=cell.breaks, at_once=at_once)
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+async def until_in_time(play: Callable[[], Awaitable[None]]) -> None:
+    """Play until the machine keeps the pace."""
+    for _ in range(20):
+        with contextlib.suppress(Void):
+            return await play()
+    raise AssertionError("this machine is too busy")
+
+
+async def test_what_a_broken_run_leaves(stage, browser, tmp_path):
+    """A screenshot, the network log with the history that lacks the turn, and the events of the writes that came late."""
+    cell = Cell("buggy", "slow-writes", 1)
+    app = stage.app("refresh", cell.app, stage.proxy(cell.profile))
+    with pytest.raises(Broken, match="after the refresh"):
+        await until_in_time(lambda: play(app, browser, tmp_path / "run", cell))
+    left = sorted(path.name for path in (tmp_path / "run").iterdir())
+    assert left == ["events.jsonl", "network.har", "page-1.png"]
+    assert (tmp_path / "run" / "page-1.png").read_bytes().startswith(b"\x89PNG")
+    network = json.loads((tmp_path / "run" / "network.har").read_text())["log"]["entries"]
+    paths = [urlsplit(each["request"]["url"]).path for each in network]
+    assert paths == ["/", "/history", "/chat", "/", "/history"]
+    assert json.loads(network[2]["request"]["postData"]["text"]) == {"text": "message 1"}
+    said = [json.loads(network[number]["response"]["content"]["text"]) for number in (2, 4)]
+    assert said[0] == {"answer": "You said: message 1"}
+    assert len(said[1]) < 2
+    events = lines(tmp_path / "run" / "events.jsonl")
+    assert {"slow-writes"} == {event["fault"] for event in events}
+    assert "RPUSH" in {event["command"] for event in events}
+
+
+async def test_what_a_good_run_leaves(stage, browser, tmp_path):
+    """Nothing."""
+    cell = Cell("repaired", "slow-writes", 1)
+    app = stage.app("refresh", cell.app, stage.proxy(cell.profile))
+    await until_in_time(lambda: play(app, browser, tmp_path / "run", cell))
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("cell", cells(5), ids=str)
@@ -144,3 +191,13 @@ async def test_five_rounds(stage, browser, tally: Tally, artifacts, cell):
 async def test_fifteen_rounds(stage, browser, tally: Tally, artifacts, cell):
     """As above, with conversations that have more turns under way and outlive their time to live by more."""
     await count(stage, browser, tally, artifacts, cell, at_once=4)
+
+
+@pytest.mark.stories
+@pytest.mark.parametrize("rounds", [5, 15])
+@pytest.mark.parametrize("profile", ["slow-writes", "ttl-lapse"])
+async def test_three_hundred_runs(stage, browser, tally: Tally, artifacts, profile, rounds):
+    """The repair holds 300 times, which takes minutes: most of a run is waiting, and twelve wait at once."""
+    three_hundred = dataclasses.replace(tally, runs=max(tally.runs, 300))
+    cell = Cell("repaired", profile, rounds)
+    await count(stage, browser, three_hundred, artifacts, cell, at_once=12)
