@@ -3,14 +3,12 @@
 Takes the options of counting.py; gives the fixtures `tally`, `stage`, `artifacts` and `browser`.
 """
 
-import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
-from playwright.async_api import Browser, async_playwright
 
+from tests.chromium import browser  # noqa: F401 - a fixture
 from tests.stories.counting import FEW, MANY, Tally, keep
 from tests.stories.stage import Stage
 
@@ -48,17 +46,3 @@ def artifacts(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Name a folder for what broken runs leave: below `--story-artifacts`, or the test's own."""
     asked = request.config.getoption("--story-artifacts")
     return tmp_path / "artifacts" if asked is None else asked / request.node.name
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    """Lend one Chromium to all tests of a module; a run takes a context of its own."""
-    path = shutil.which("chromium")
-    if path is None:
-        pytest.skip("no chromium: apt-get install chromium")
-    # Root has no sandbox to offer, and a container's /dev/shm is small.
-    flags = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"]
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=path, args=flags)
-        yield browser
-        await browser.close()
