@@ -11,6 +11,7 @@ from chaosproxy.core.command import Command
 from chaosproxy.core.decision import How
 from chaosproxy.core.effect import CloseClient, Describe, Effect, HalfClose
 from chaosproxy.core.intake import Intake
+from chaosproxy.core.lane import Lane
 from chaosproxy.core.line import FOREVER, Line
 from chaosproxy.core.match import LISTENER
 from chaosproxy.core.returns import Returns
@@ -26,12 +27,13 @@ HELD_UP = (Stage.DELAY, Stage.HOLD, Stage.SEND)
 class Conversation:
     """One client connection and its one upstream connection.
 
-    `connection` numbers it, `address` is the client's host, `listener` names the one it came in by,
-    `translate` gives the addresses that it is to see in place of the servers' own. After every call drain `out_client` and `out_upstream`, then
-    carry out `effects`, in order, and clear all three. `now` is seconds on any clock that does not go back.
+    `connection` numbers it, `address` is the client's host, `listener` names the one it came in by, `translate` gives the
+    addresses that it is to see in place of the servers' own. After every call drain `out_client` and `out_upstream`, then carry
+    out `effects`, in order, and clear all three. `now` is seconds on any clock that does not go back. What `lane` takes need
+    not be received: it goes on as it is.
     """
 
-    __slots__ = ("_client_ended", "_intake", "_line", "_over", "_passed_on", "_returns")
+    __slots__ = ("_client_ended", "_intake", "_line", "_over", "_passed_on", "_returns", "lane")
 
     def __init__(
         self,
@@ -47,6 +49,8 @@ class Conversation:
         self._line.translate = translate
         self._intake = Intake(self._line)
         self._returns = Returns(self._line)
+        self.lane = Lane(self._line, self._intake, self._returns)
+        self.lane.look()
         self._client_ended = False
         self._over = False
         self._passed_on = False
@@ -72,7 +76,7 @@ class Conversation:
 
     def receive_from_client(self, data: bytes, now: float) -> None:
         """Bytes have come from the client."""
-        self._line.now = now
+        self._begin(now)
         if not self._line.closed:
             self._intake.receive(data, now)
             if self._line.expect:
@@ -85,7 +89,7 @@ class Conversation:
 
     def receive_from_upstream(self, data: bytes, now: float) -> None:
         """Bytes have come from the upstream."""
-        self._line.now = now
+        self._begin(now)
         if not self._line.closed:
             waited = self._line.head is not None
             self._returns.receive(data, now)
@@ -95,14 +99,14 @@ class Conversation:
 
     def client_eof(self, now: float) -> None:
         """The client will send no more (FIN)."""
-        self._line.now = now
+        self._begin(now)
         if not (self._line.closed or self._client_ended):
             self._client_ended = True
             self._finish()
 
     def client_gone(self, now: float) -> None:
         """The client's connection is no more."""
-        self._line.now = now
+        self._begin(now)
         self._line.closed = True
         self._finish("client_gone")
 
@@ -113,7 +117,7 @@ class Conversation:
     def upstream_gone(self, now: float) -> None:
         """The upstream's connection is no more, or could not be had."""
         line = self._line
-        line.now = now
+        self._begin(now)
         if line.closed or self._returns.leaving.ended:
             return
         self._returns.leaving.ended = True
@@ -123,13 +127,14 @@ class Conversation:
 
     def flushed(self, now: float) -> None:
         """Answers AwaitFlush: all bytes given to the client have been acknowledged by its stack."""
-        self._line.now = now
+        self._begin(now)
         if not self._line.closed:
             self._returns.leaving.flushed()
+            self.lane.look()
 
     def side_answer(self, token: int, replies: Sequence[bytes] | None, now: float) -> None:
         """Answers AskSide: one raw reply for each request, or None."""
-        self._line.now = now
+        self._begin(now)
         if not self._line.closed:
             self._line.side_answer(token, replies, now)
             self._go_on(now)
@@ -138,7 +143,7 @@ class Conversation:
     def wake(self, now: float) -> None:
         """A deadline has come, or what a held command waits for has happened elsewhere."""
         line = self._line
-        line.now = now
+        self._begin(now)
         if line.closed:
             return
         line.unhush(now)
@@ -148,7 +153,7 @@ class Conversation:
 
     def cut(self, how: How, now: float) -> None:
         """Another conversation's fault ends this one too."""
-        self._line.now = now
+        self._begin(now)
         if not self._line.closed:
             self._line.closed = True
             self._line.effects.append(CloseClient(how))
@@ -163,7 +168,7 @@ class Conversation:
     def switch(self, now: float) -> None:
         """The world has another engine: what the old one holds up goes on at once."""
         line = self._line
-        line.now = now
+        self._begin(now)
         if line.closed:
             return
         line.unhush()
@@ -178,6 +183,11 @@ class Conversation:
         line.engine = line.world.engine
         self._go_on(now)
         self._finish()
+
+    def _begin(self, now: float) -> None:
+        """Something happens."""
+        self._line.now = now
+        self.lane.leave()
 
     def _go_on(self, now: float) -> None:
         """Whatever waited may go on, on both sides, until nothing moves."""
@@ -207,6 +217,7 @@ class Conversation:
             if line.head is None and line.upstream_silent is None:
                 self._passed_on = True
                 line.effects.append(HalfClose("upstream"))
+        self.lane.look()
 
     # -- what it wants
 
@@ -269,7 +280,7 @@ class Conversation:
             "in_transaction": line.modes.transaction is not None,
             "subscribed": line.modes.subscribed,
             "buffered": self.buffered,
-            "waiting_replies": len(line.slots),
+            "waiting_replies": len(line.slots) + len(self.lane),
             "holding": self.holding,
             "raw": self.raw,
             "opened": line.opened,

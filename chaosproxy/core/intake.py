@@ -34,17 +34,22 @@ class Intake:
         self.ended = False
         self.waiting = 0
         self._cutting = False
-        self._handshake = True
-        self._place = 0
+        self.handshake = True
+        self.place = 0
         self._before: CommandSpec | None = None
 
     def receive(self, data: bytes, now: float) -> None:
         """Bytes have come from the client."""
         if self._idle:
-            self._place = 0
+            self.place = 0
         self.waiting += len(data)
         self.framer.feed(data)
         self.pump(now)
+
+    @property
+    def between(self) -> bool:
+        """Whether all that came was sent on, and the next byte begins a command."""
+        return not (self.waiting or self._cutting or self.raw or self.ended)
 
     @property
     def _idle(self) -> bool:
@@ -104,20 +109,20 @@ class Intake:
         self._cutting = False
         self.waiting -= len(frame.raw)
         line = self.line
-        self._place += 1
+        self.place += 1
         name = line.world.name(frame.args[0] or b"")
         name.tally.count += 1
         if name.plain:
-            self._handshake = False
+            self.handshake = False
             slot = Slot(name, (), now)
             line.slots.append(slot)
             line.send(slot, frame.raw)
             return
-        handshake = self._handshake and name.handshake
-        self._handshake = handshake
+        handshake = self.handshake and name.handshake
+        self.handshake = handshake
         command = Command.parse(line.world.table, frame.args, frame.raw)
         exchange = line.where(command, handshake=handshake)
-        exchange.place, exchange.last = self._place, self._next() is None
+        exchange.place, exchange.last = self.place, self._next() is None
         exchange.before, self._before = self._before, command.spec
         line.head = Work(exchange, name, frame.args, frame.raw, frame.whole, command)
 

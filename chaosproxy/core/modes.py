@@ -71,6 +71,12 @@ class Modes:
     channels: Channels = field(default_factory=dict)
 
     @property
+    def simple(self) -> bool:
+        """Whether every command gets just one reply, and nothing else comes: no transaction, no suppression, no messages."""
+        special = self.skip or self.asking or self.monitor or self.subscribed
+        return self.replies and self.transaction is None and not special
+
+    @property
     def subscribed(self) -> bool:
         """Whether messages may come that nobody asked for."""
         return any(self.channels.values())

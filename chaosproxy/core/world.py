@@ -74,22 +74,29 @@ class World:
     translates: bool = False
     tallies: dict[str, Tally] = field(default_factory=dict)
     vanishing: dict[tuple[int, bytes], list[int]] = field(default_factory=dict)
+    #: How plain commands begin, as far as their name, as sent: the name, how many arguments follow, how many bytes it is.
+    openings: dict[bytes, tuple[Name, int, int]] = field(default_factory=dict)
     _names: dict[bytes, Name] = field(default_factory=dict)
 
     def switch(self, engine: Engine) -> None:
         """Put another engine in force; each conversation is told by its own `switch`."""
         self.engine = engine
-        self._names.clear()
+        self._forget()
 
     def learn(self, table: CommandTable) -> None:
         """Use another command table, as a live server gave it."""
         self.table = table
         self.engine.learn(table)
-        self._names.clear()
+        self._forget()
 
     def unanswered(self, where: Literal["upstream", "standby"]) -> str:
         """Why a side connection to that server has given no answer, as a reason to skip."""
         return "no_standby" if where == "standby" and not self.standby else "side_connection"
+
+    def _forget(self) -> None:
+        """What was looked up is not so any more."""
+        self._names.clear()
+        self.openings.clear()
 
     def name(self, sent: bytes) -> Name:
         """Look up a first argument."""

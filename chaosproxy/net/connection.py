@@ -10,20 +10,13 @@ from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
 from chaosproxy.core.conversation import Conversation
-from chaosproxy.core.effect import (
-    AskSide,
-    AwaitFlush,
-    CloseClient,
-    CutOthers,
-    Effect,
-    HalfClose,
-    Wake,
-)
+from chaosproxy.core.effect import AskSide, AwaitFlush, CloseClient, CutOthers, HalfClose, Wake
 from chaosproxy.net.alarm import Alarm
 from chaosproxy.net.ending import BRIEFLY, LINGER, RESET_PATIENCE, Farewell, Finish, Flush, reset
 from chaosproxy.net.entrance import Entrance
 
 if TYPE_CHECKING:
+    from chaosproxy.core.effect import Effect
     from chaosproxy.net.proxy import Proxy
     from chaosproxy.net.route import Route
 
@@ -37,7 +30,7 @@ class Link:
 
     __slots__ = (
         "_alarm", "_client_full", "_client_held", "_dialling", "_draining", "_effects", "_eof",
-        "_farewell", "_finish", "_flush", "_proxy", "_to_client", "_to_upstream", "_upstream", "_upstream_full",
+        "_farewell", "_finish", "_flush", "_lane", "_proxy", "_to_client", "_to_upstream", "_upstream", "_upstream_full",
         "_upstream_held", "client", "conversation", "ended", "entrance", "number", "relaying", "route",
     )  # fmt: skip
 
@@ -53,13 +46,14 @@ class Link:
     ) -> None:
         self._proxy, self.number, self.route = proxy, number, route
         self.entrance, self.conversation = entrance, conversation
-        # These lists are the same ones for as long as the conversation lives.
+        # These are the same ones for as long as the conversation lives.
+        self._lane = conversation.lane
         self._to_client, self._to_upstream = conversation.out_client, conversation.out_upstream
         self._effects = conversation.effects
         self.relaying = self.ended = self._eof = False
         self.client: asyncio.Transport | None = client
         self._upstream: asyncio.Transport | None = None
-        self._alarm = Alarm(self._wake)
+        self._alarm = Alarm(lambda now: self.tell(conversation.wake, now))
         self._finish: Finish | None = None
         self._flush: Flush | None = None
         self._farewell: Farewell | None = None
@@ -110,6 +104,10 @@ class Link:
         self._proxy.counts.from_client += len(data)
         now = monotonic()
         try:
+            if (upstream := self._upstream) is not None and self._lane.requests(data, now):
+                self._proxy.counts.to_upstream += len(data)
+                upstream.write(data)
+                return
             self.conversation.receive_from_client(data, now)
             self._settle(now)
         except Exception as error:  # noqa: BLE001 - it ends this connection and no other
@@ -124,6 +122,10 @@ class Link:
             self._finish.heard()
         now = monotonic()
         try:
+            if (client := self.client) is not None and self._lane.replies(data, now):
+                self._proxy.counts.to_client += len(data)
+                client.write(data)
+                return
             self.conversation.receive_from_upstream(data, now)
             self._settle(now)
         except Exception as error:  # noqa: BLE001 - it ends this connection and no other
@@ -207,8 +209,7 @@ class Link:
                 self._proxy.counts.to_client += len(data)
                 self.client.write(data)
         if self._effects:
-            effects = self._effects[:]
-            self._effects.clear()
+            effects, self._effects[:] = self._effects[:], []
             for effect in effects:
                 self._carry_out(effect, now)
             if self.ended:
@@ -217,7 +218,7 @@ class Link:
             self._alarm.set(conversation.due, now)
         self._flow()
 
-    def _carry_out(self, effect: Effect, now: float) -> None:
+    def _carry_out(self, effect: "Effect", now: float) -> None:
         match effect:
             case CloseClient(how):
                 self.end(how)
@@ -238,9 +239,6 @@ class Link:
             case _:
                 # All others say that something has happened; mypy knows if one does not.
                 self._proxy.record(self, effect, now)
-
-    def _wake(self, now: float) -> None:
-        self.tell(self.conversation.wake, now)
 
     def _await_flush(self) -> None:
         if self._flush is not None:

@@ -98,6 +98,5 @@ def test_the_clock_of_a_fault():
         assert talk.world.epoch == 1e9
         assert talk.conversation._line.now == 50.0
         talk.wait(1)
-        talk.client("PING")
-        talk.heard("upstream")
+        talk.wake()
         assert talk.conversation._line.now == 51.0

@@ -6,6 +6,7 @@ Takes a script (what to do about each thing that happens); gives clients' and th
 import socket
 from collections.abc import Callable
 from time import monotonic
+from types import SimpleNamespace
 from typing import Any
 
 from chaosproxy.core.command_table import CommandTable
@@ -28,6 +29,8 @@ class Talk:
     """A conversation that does what the test says: `script(talk, what, data)` is called for everything."""
 
     script: Callable[["Talk", str, Any], None]
+    #: Everything is received: a lane that is never open.
+    lane = SimpleNamespace(requests=lambda data, now: False, replies=lambda data, now: False)
 
     def __init__(self, world, connection: int, address: str, now: float, listener: str) -> None:
         del world, now, listener

@@ -1,0 +1,387 @@
+"""The fast lane is the long way, only shorter: the same bytes, events, counts and numbers at every step.
+
+Takes conversations, written out and at random; each is held twice, once without the lane, and what is told must be the same.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chaosproxy.core.lane import Lane
+from chaosproxy.core.resp import encode_command
+from tests.conversation import Talk, command, reply
+from tests.core.test_conversation_properties import ALL_KINDS, converse, profile, script
+from tests.toy import Toy
+
+
+def state(talk: Talk) -> dict[str, object]:
+    """All that can be seen of a conversation from outside, and all that its next command depends on."""
+    conversation, line = talk.conversation, talk.conversation._line
+    waiting = [name.upper for name, _ in conversation.lane._unanswered]
+    since = [since for _, since in conversation.lane._unanswered]
+    return {
+        "describe": conversation.describe(),
+        "due": conversation.due,
+        "paused": (conversation.client_paused, conversation.upstream_paused),
+        "slots": [slot.name.upper for slot in line.slots] + waiting,
+        "expect": [slot.name.upper for slot in line.expect] + waiting,
+        "since": [slot.since for slot in line.expect] + since,
+        "blocking": line.blocking + sum(name.blocking for name, _ in conversation.lane._unanswered),
+        "turning": line.turning,
+        "intake": (conversation._intake.place, conversation._intake.handshake, line.head is None),
+        "tallies": {
+            name: (tally.count, tally.buckets[:], tally.seconds)
+            for name, tally in talk.world.tallies.items()
+            if tally.count
+        },
+    }
+
+
+@contextmanager
+def watched(*, fast: bool) -> Iterator[tuple[list[str], list[bool]]]:
+    """Write down all that every Talk says and is, step by step; and each chunk's way."""
+    told: list[str] = []
+    ways: list[bool] = []
+    look, requests, replies = Talk._look, Lane.requests, Lane.replies
+
+    def note(talk: Talk) -> None:
+        look(talk)
+        told.extend((*talk._transcript, f"{talk.connection}: {state(talk)}"))
+        talk._transcript.clear()
+
+    def way(take: Callable[[Lane, bytes, float], bool]) -> Callable[..., bool]:
+        def took(lane: Lane, data: bytes, now: float) -> bool:
+            ways.append(take(lane, data, now))
+            return ways[-1]
+
+        return took
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Talk, "fast", fast)
+        patch.setattr(Talk, "_look", note)
+        patch.setattr(Lane, "requests", way(requests))
+        patch.setattr(Lane, "replies", way(replies))
+        yield told, ways
+
+
+def same(play: Callable[[], Any]) -> list[bool]:
+    """Play something both ways; gives which of its chunks went by the lane."""
+    heard = []
+    for fast in (False, True):
+        with watched(fast=fast) as (told, ways):
+            play()
+        heard.append(told)
+    for slow, quick in zip(*heard, strict=True):
+        assert slow == quick
+    return ways
+
+
+def dialogue(
+    *chunks: tuple[str, bytes], faults: str = "", protocol: int = 2, **how: Any
+) -> list[bool]:
+    """Let the two sides say these chunks; gives which of them went by the lane."""
+
+    def play() -> None:
+        talk = Talk(faults, protocol=protocol, **how)
+        for side, data in chunks:
+            (talk.client if side == ">" else talk.upstream)(data)
+        talk.client_gone()
+
+    return same(play)[2 * (protocol == 3) :]
+
+
+PLAIN = command("SET k v") + command("GET k")
+
+
+def test_plain_commands_and_their_replies():
+    """Whole plain commands go by the lane, and so do their replies, one by one, together, or those to several chunks."""
+    ways = dialogue(
+        (">", PLAIN),
+        (">", command("LLEN l")),
+        ("<", b"+OK\r\n"),
+        ("<", b"$1\r\nv\r\n:0\r\n"),
+        (">", command("PING")),
+        ("<", b"+PONG\r\n"),
+        (">", PLAIN),
+        ("<", b"-ERR no\r\n*2\r\n$1\r\nv\r\n*1\r\n$-1\r\n"),
+        (">", encode_command(b"SET", b"k", b"x" * 300_000)),
+        ("<", b"$300000\r\n" + b"x" * 300_000 + b"\r\n"),
+        (">", encode_command(b"MSET", *[b"k"] * 1200)),
+        ("<", b"*1200\r\n" + b"%1\r\n*-1\r\n*0\r\n" * 1200),
+        (">", encode_command(b"ZREVRANGEBYSCORE", b"k", b"\r\n$3\r\n", b"")),
+        ("<", b"*0\r\n"),
+        (">", PLAIN * 2),
+        ("<", b"!5\r\nERR x\r\n=7\r\ntxt:a\r\n\r\n_\r\n#t\r\n"),
+    )
+    assert all(ways)
+
+
+def test_names_as_they_are_sent():
+    """A name is known by its spelling and its number of arguments, however short or long it is."""
+    names = [b"get", b"GeT", b"G", b"no.such.command", b"x" * 200, b"GET\n", b"\r", b"A\rB"]
+    ways = dialogue(*((">", encode_command(name, b"k") * 2) for name in names for _ in range(2)))
+    assert all(ways)
+    ways = dialogue(*((">", encode_command(b"LPUSH", *[b"k"] * count)) for count in (1, 9, 99, 1)))
+    assert all(ways)
+
+
+def test_more_names_than_are_kept():
+    """A client that sends ever other names is served all the same, from tables that do not grow for ever."""
+    talk = Talk()
+    for number in range(5000):
+        talk.client(encode_command(b"NAME%d" % number))
+    assert len(talk.world.openings) == 4096
+    assert len(talk.conversation.lane) == 5000
+    talk.upstream("-ERR unknown command", "-ERR unknown command")
+    assert len(talk.conversation.lane) == 4998
+
+
+def test_blocking_commands_are_not_timed():
+    """The time a blocking command takes says nothing of the upstream, here as there."""
+    assert all(dialogue((">", command("BLPOP l 0")), ("<", b"*2\r\n$1\r\nl\r\n$1\r\na\r\n")))
+
+
+#: How a chunk may end, or what it may hold, that is for the long way to understand.
+NOT_PLAIN = [
+    b"PING\r\n", b"\r\n", b"*0\r\n", b"*-1\r\n", b"*1\r\n$0\r\n\r\n", b"*1\r\n$-1\r\n", b"*1\r\n+PING\r\n", b"*01\r\n$4\r\nPING\r\n",
+    b"*2\r\n$4\r\nPING\r\n:1\r\n", b"*2\r\n$4\r\nPING\r\n$-1\r\n", b"*1\r\n*1\r\n$4\r\nPING\r\n", b"*99999\r\n", b"*2147483648\r\n",
+    b"*99999999999999999999\r\n", b"*1\r\n$99999999999999999999\r\n", b"*x\r\n", b"*1\r\n$x\r\n", b"*", b"*1\r", b"*1\r\n", b"*1\r\n$",
+    b"*1\r\n$4\r\nPIN", b"*1\r\n$4\r\nPING", b"*1\r\n$4\r\nPING\r", b"*2\r\n$4\r\nPING\r\n", b"*2\r\n$4\r\nPING\r\n$1000",
+    b"*2\r\n$4\r\nPING\r\n$1000\r\nx", b"*2\r\n$4\r\nPING\r\n$12\r", b"*2\r\n$4\r\nPING\r\n$012\r\n", b"*1\r\n$4\r\nPINGx",
+    encode_command(b"MULTI"), encode_command(b"SELECT", b"1"), encode_command(b"SYNC"), b"*2\r\n$3\r\nGE\r\n$1\r\nk\r\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("data", NOT_PLAIN)
+def test_all_others_go_the_long_way(data: bytes):
+    """What is not just plain whole commands goes the long way as a chunk, and whatever follows it is understood alike."""
+    for before in (b"", PLAIN):
+        rest = [(">", encode_command(b"GET", b"k")), ("<", b"+OK\r\n"), ("<", b"$1\r\nv\r\n:1\r\n")]
+        assert not dialogue((">", before + data), *rest)[0]
+        assert dialogue((">", PLAIN), (">", data), *rest)[:2] == [True, False]
+
+
+@pytest.mark.parametrize("data", [command("SET key value"), *NOT_PLAIN])
+def test_cut_anywhere(data: bytes):
+    """A chunk that ends anywhere in a command, and the next one that goes on there."""
+    whole = command("GET k") + data + command("GET l")
+    for cut in range(1, len(whole)):
+        dialogue((">", whole[:cut]), (">", whole[cut:]), ("<", b"+OK\r\n:1\r\n:2\r\n"))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b">2\r\n+message\r\n+x\r\n", b"|1\r\n+a\r\n+b\r\n:1\r\n", b":1\r\n>2\r\n+invalidate\r\n*0\r\n", b"*1\r\n|1\r\n+a\r\n+b\r\n:1\r\n",
+        b"*1\r\n>2\r\n+invalidate\r\n*0\r\n:1\r\n", b"$5\r\nab", b"$5", b"$5\r\nhello\r", b"+O", b"*2\r\n:1\r\n", b"*1\r\n", b"*2",
+        b"*12345678\r\n", b":1\r\n:2\r\n:3\r\n", b"?\r\n", b"$?\r\n", b"$x\r\n", b"*x\r\n", b"$-2\r\n", b"*-2\r\n", b"$12345", b":1\r\n*2",
+    ],
+)  # fmt: skip
+def test_replies_that_go_the_long_way(data: bytes):
+    """Pushes, attributes, unfinished replies, more than is owed: understood by the long way only, and what follows alike."""
+    for protocol in (2, 3):
+        ways = dialogue((">", PLAIN), ("<", data), ("<", b"+OK\r\n"), protocol=protocol)
+        assert ways[:2] == [True, False]
+        dialogue((">", PLAIN * 2), ("<", b"+OK\r\n" + data), ("<", b"+OK\r\n"), protocol=protocol)
+
+
+def test_it_opens_again():
+    """Once all is answered that went the long way, the lane is open again; until then it is shut in both directions."""
+    assert dialogue(
+        (">", PLAIN),
+        ("<", b"+OK\r\n$1\r"),
+        (">", command("GET k")),
+        ("<", b"\nv\r\n:1\r\n"),
+        (">", command("GET k") + command("SELECT 1")),
+        (">", command("GET k")),
+        ("<", b":1\r\n+OK\r\n"),
+        ("<", b":1\r\n"),
+        (">", command("GET k")),
+        ("<", b":1\r\n"),
+    ) == [True, False, False, False, False, False, False, False, True, True]
+
+
+def test_a_push_keeps_its_place():
+    """Ahead of a reply, behind it, or in pieces with a command between them."""
+    push = b">2\r\n+invalidate\r\n*0\r\n"
+    ways = dialogue((">", PLAIN), ("<", b"+OK\r\n" + push), ("<", b":1\r\n"), protocol=3)
+    assert ways == [True, False, False]
+    ways = dialogue(("<", push[:5]), (">", PLAIN), ("<", push[5:] + b":1\r\n:2\r\n"), protocol=3)
+    assert not any(ways)
+
+
+@pytest.mark.parametrize(
+    ("commands", "replies"),
+    [
+        (["MULTI"], b"+OK\r\n"),
+        (["SUBSCRIBE a"], b"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"),
+        (["MONITOR"], b"+OK\r\n"),
+        (["CLIENT REPLY SKIP"], b""),
+        (["CLIENT REPLY OFF"], b""),
+        (["ASKING"], b"+OK\r\n"),
+        (["SYNC"], b""),
+    ],
+)
+def test_modes_close_the_lane(commands: list[str], replies: bytes):
+    """Where a command may get no reply, or something else may come, every command goes the long way."""
+    said = [(">", b"".join(map(command, commands))), *([("<", replies)] if replies else [])]
+    assert not any(dialogue(*said, (">", command("GET k")), ("<", b":1\r\n")))
+
+
+def test_addresses_are_translated():
+    """Where a client is to see other addresses, errors and what tells of nodes go the long way; all else is plain."""
+    ways = dialogue(
+        (">", PLAIN),
+        ("<", b"+OK\r\n"),
+        ("<", b"-MOVED 1 127.0.0.1:7000\r\n"),
+        (">", PLAIN),
+        ("<", b"+OK\r\n-ASK 1 127.0.0.1:7000\r\n"),
+        (">", command("CLUSTER SLOTS")),
+        ("<", b"*0\r\n"),
+        (">", command("GET k")),
+        ("<", b"$5\r\n-MOVE\r\n"),
+        translate=lambda host, port: (host, port + 1),
+    )
+    assert ways == [True, True, False, True, False, False, False, True, True]
+
+
+BATCH = """
+- fault: latency
+  match: {commands: [GET], batch: {index: 3}}
+  at: before_forward
+  delay: 1s
+"""
+
+
+def test_rules_see_what_they_name():
+    """A command that a rule names goes the long way; others do not, and count in its batch all the same."""
+    sets = command("SET k v")
+    ways = dialogue((">", sets), (">", sets), (">", command("GET k")), (">", sets), faults=BATCH)
+    assert ways == [True, True, False, False]
+
+
+def test_silence_closes_the_lane():
+    """On a line that has fallen silent nothing passes by the lane either."""
+    rule = "- {fault: blackhole, what: connection, at: after_reply, match: {commands: [INCR]}}"
+    incr = command("INCR n")
+    ways = dialogue((">", incr), ("<", b":1\r\n"), (">", PLAIN), ("<", b"+OK\r\n"), faults=rule)
+    assert not any(ways)
+    rule = rule.replace("}}", "}, direction: to_client, for: 1s}")
+    ways = dialogue((">", incr), ("<", b":1\r\n"), (">", PLAIN), faults=rule)
+    assert not any(ways)
+
+
+def test_a_profile_that_is_put_in_force():
+    """What is on its way by the lane is answered; what comes then meets the rules, and again none under the calm profile."""
+
+    def play() -> None:
+        talk = Talk()
+        talk.client(PLAIN)
+        talk.switch("- {fault: reply, at: before_forward, error: no, match: {commands: GET}}")
+        talk.upstream("+OK")
+        talk.client("GET k")
+        talk.upstream(":1")
+        talk.switch()
+        talk.client("GET k")
+        talk.upstream(":1")
+
+    assert same(play) == [True, False, False, False, True, True]
+
+
+def test_what_else_happens():
+    """Any other event finds the line as the long way would have left it."""
+    for event in ("client_eof", "client_gone", "upstream_eof", "upstream_gone", "wake"):
+
+        def play(event: str = event) -> None:
+            talk = Talk()
+            talk.client(PLAIN * 2)
+            talk.upstream("+OK")
+            getattr(talk, event)()
+            getattr(talk, event)()
+            if not talk._over:
+                talk.upstream(":1", ":2")
+
+        same(play)
+
+
+def test_connections_of_a_kind_still_wait():
+    """A rule that asks whether a connection blocks hears of a command that went by the lane."""
+    faults = """
+- {fault: latency, at: before_forward, delay: 1s, match: {commands: GET, connection: {state: blocked}}}
+"""
+    ways = dialogue((">", command("BLPOP l 0")), (">", command("GET k")), faults=faults)
+    assert ways == [True, False]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 2**32))
+def test_any_conversation(seed: int):
+    """Rules, commands, pieces, pushes, events and ends at random: all that is told and counted is the same both ways."""
+    same(lambda: converse(Random(seed), ALL_KINDS, in_order=False))
+
+
+PLAIN_KINDS = (
+    "SET k:{n} v",
+    "GET k:{n}",
+    "RPUSH k:{n} v",
+    "BLPOP k:{n} 0",
+    "PING",
+    "LRANGE k:{n} 0 -1",
+)
+PROFILES = ("", "", "- {fault: latency, at: before_forward, delay: 100ms, match: {commands: ZADD}}")
+
+
+def wander(random: Random) -> None:  # noqa: C901 - one case an event
+    """A conversation that keeps to the lane for the most part, and leaves it in all ways, in the middle of anything."""
+    talk = Talk(random.choice(PROFILES), protocol=random.choice([2, 3]))
+    server = Toy(talk.protocol)
+    owed = b""
+    for _ in range(random.randint(5, 40)):
+        kinds = ALL_KINDS if random.random() < 0.1 else PLAIN_KINDS
+        data = b"".join(script(random, kinds))
+        match random.randint(0, 9):
+            case 0 | 1 | 2:
+                talk.client(data)
+            case 3:
+                cut = random.randint(1, len(data))
+                talk.client(data[:cut])
+                talk.wait(0.001)
+                if data[cut:]:
+                    talk.client(data[cut:])
+            case 4 | 5 | 6:
+                owed += b"".join(server.out)
+                server.out.clear()
+                size = random.choice([len(owed), len(owed), random.randint(1, 40)])
+                if owed[:size]:
+                    talk.upstream(owed[:size])
+                owed = owed[size:]
+            case 7 if random.random() < 0.2:
+                talk.switch(random.choice([*PROFILES, profile(random)]))
+            case 8 if talk.protocol == 3:
+                server.out.append(reply('>["invalidate" *["a"]]'))
+            case _:
+                talk.wait(random.choice([0.0, 0.0001, 0.01, 2.0]))
+        server.receive(talk.heard("upstream"))
+        talk.heard("client")
+        while talk._asked:
+            talk.side(*[":1"] * len(talk._asked[0].requests))
+        if talk._over:
+            break
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, 2**32))
+def test_mostly_plain_conversations(seed: int):
+    """Plain commands, and whatever else, in any chunks, with profiles put in force in their midst."""
+    same(lambda: wander(Random(seed)))
+
+
+def test_they_are_mostly_plain():
+    """Such a conversation does go by the lane, so the test before says something of it."""
+    ways = [way for seed in range(50) for way in same(lambda seed=seed: wander(Random(seed)))]
+    assert 0.2 < sum(ways) / len(ways) < 0.95
