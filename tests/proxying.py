@@ -167,6 +167,7 @@ def serve_proxy(
     *,
     seed: int = 1,
     recording: Recording | None = None,
+    control_token: str | None = None,
     **plan: Any,
 ) -> RunningProxy:
     """Run a proxy in this process, in a thread of its own; `plan` are further fields of net.proxy.Plan."""
@@ -179,10 +180,17 @@ def serve_proxy(
         profile=load([source_of(profile)]),
         seed=seed,
         recording=recording,
+        control=parse_address("127.0.0.1:0"),
+        control_token=control_token,
     )
     service = Service(settings)
     return RunningProxy(
-        service.url, service.listen.port, None, seed, service, _stop=lambda: service.stop(1.0)
+        service.url,
+        service.listen.port,
+        service.control_url,
+        seed,
+        service,
+        _stop=lambda: service.stop(1.0),
     )
 
 

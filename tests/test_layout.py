@@ -28,7 +28,7 @@ MAX_LINES = 330
 LAYERS = (
     {"core"},
     {"faults"},
-    {"profile", "counts", "journal", "metrics", "embedded", "recording"},
+    {"profile", "counts", "journal", "metrics", "embedded", "recording", "remote", "telling"},
     {"catalogue", "schema"},
     {"topology"},
     {"net"},

@@ -6,6 +6,7 @@ Takes README.md; gives proof that a reader who follows it sees what it promises.
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -16,8 +17,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from chaosproxy import catalogue
+from chaosproxy.cli import COMMANDS, main
+from chaosproxy.remote import Remote
+from tests.proxying import serve_proxy
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
@@ -141,16 +146,41 @@ def test_profiles():
 
 
 def test_options():
-    """Every option that README names is in `run --help`."""
-    helped = subprocess.run(
-        [*CHAOSPROXY, "run", "--help"], capture_output=True, text=True, check=True
-    )
-    known = set(re.findall(r"(?<![\w-])--[a-z-]+", helped.stdout))
+    """Every option that README names is in a command's help: in that one's where it is written out."""
+    known = {name: options_of(name) for name in COMMANDS}
+    for name, line in re.findall(r"chaosproxy ([a-z]+)(.*)", "\n".join(blocks("sh"))):
+        assert name in COMMANDS
+        ours = line.partition(" -- ")[0]
+        assert set(re.findall(r"(?<![\w-])--[a-z-]+", ours)) <= known[name], line
     said = set(re.findall(r"`(--[a-z-]+)", README))
-    for line in re.findall(r"chaosproxy run (.*)", README):
-        said |= set(re.findall(r"--[a-z-]+", line))
     assert len(said) > 5
-    assert said - known - {"--help"} == set()
+    assert said - set().union(*known.values()) - {"--help"} == set()
+
+
+def options_of(name: str) -> set[str]:
+    """Give the options that a command's help names."""
+    helped = CliRunner().invoke(main, [name, "--help"])
+    return set(re.findall(r"(?<![\w-])--[a-z-]+", helped.stdout))
+
+
+def test_curl(redis70):
+    """README's requests over HTTP are answered as it says, and name every route that changes something."""
+    manual = "\n- {fault: latency, name: my-manual-fault, when: {trigger: manual}, at: after_apply, delay: 1ms}\n"
+    with serve_proxy(redis70.url, f"faults: {manual}") as proxy:
+        asked = []
+        for line in re.findall(r"^curl (.*)$", "\n".join(blocks("sh")), re.MULTILINE):
+            words = shlex.split(line)
+            if "my-manual-fault" in line:
+                proxy.use(f"faults: {manual}")
+            url = next(word for word in words if word.startswith("http://127.0.0.1:9380/"))
+            path = url.removeprefix("http://127.0.0.1:9380").replace("wait=5s", "wait=5ms")
+            method = words[words.index("-X") + 1] if "-X" in words else "GET"
+            body = json.loads(words[words.index("-d") + 1]) if "-d" in words else None
+            asked.append(f"{method} {path.partition('?')[0]}")
+            if path == "/events/stream":
+                continue  # it does not end
+            Remote(proxy.control).ask(method, path, body)
+        assert {"PUT /profile", "DELETE /profile", "GET /events"} <= set(asked)
 
 
 def with_faults() -> str:

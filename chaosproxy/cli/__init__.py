@@ -15,6 +15,11 @@ from chaosproxy import __version__
 #: Name and short help of every command, in the order of `--help`; a test compares the help with the command's own.
 COMMANDS = {
     "run": "Run the proxy.",
+    "use": "Put another profile in force in a proxy that runs.",
+    "calm": "Put no fault in force in a proxy that runs.",
+    "trigger": "Have a fault with `when: {trigger: manual}` act.",
+    "status": "Tell what is in force in a proxy that runs, and what it has done.",
+    "events": "Tell what has fired in a proxy that runs.",
     "check": "Check profiles and name all their problems.",
     "profiles": "List the profiles that ship, or show one.",
     "faults": "Tell what each fault does and takes.",

@@ -35,7 +35,8 @@ class Guard:
         self._same_site(headers)
         if self.token is None:
             return
-        given = headers.get("Authorization", "").encode("utf-8", "replace")
+        # The bytes as they came: the base reads them as latin-1.
+        given = headers.get("Authorization", "").encode("latin-1", "replace")
         if not hmac.compare_digest(given, b"Bearer " + self.token.encode()):
             raise Refused(
                 HTTPStatus.UNAUTHORIZED, "a token is needed", {"WWW-Authenticate": "Bearer"}

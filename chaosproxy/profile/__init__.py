@@ -17,6 +17,7 @@ problems at once.
 import chaosproxy.faults  # noqa: F401 - importing it registers them
 from chaosproxy.profile.library import find, first_line, names, shipped
 from chaosproxy.profile.load import Source, load
+from chaosproxy.profile.overrides import split_override
 from chaosproxy.profile.problems import Problem, ProfileError
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "load",
     "names",
     "shipped",
+    "split_override",
 ]

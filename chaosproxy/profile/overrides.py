@@ -45,6 +45,15 @@ def read_override(given: str, problems: Problems) -> Override | None:
     return Override(tuple(steps), node or Node(text.place(1, column), None))
 
 
+def split_override(given: str) -> tuple[str, object]:
+    """Read `path=value` for somebody else to apply: the path, and the value as plain data. Raises `ProfileError`."""
+    problems = Problems()
+    override = read_override(given, problems)
+    problems.raise_if_any()
+    assert override is not None  # noqa: S101 - else there was a problem
+    return given.partition("=")[0], override.node.plain()
+
+
 def apply_to_faults(
     overrides: Sequence[Override], named: Sequence[Named], problems: Problems
 ) -> list[Named]:

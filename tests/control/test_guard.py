@@ -11,9 +11,10 @@ from chaosproxy.control.guard import OPEN_ROUTES, Guard
 
 
 def headers(**named):
+    """As the base reads them: bytes as latin-1."""
     given = Message()
     for name, text in named.items():
-        given[name.replace("_", "-")] = text
+        given[name.replace("_", "-")] = text.encode().decode("latin-1")
     return given
 
 

@@ -1,0 +1,25 @@
+"""`chaosproxy events`: what has fired in a proxy that runs, and what fires from now on.
+
+Takes the number after which to begin; gives a line an event, for people or as JSON.
+"""
+
+import json
+from contextlib import suppress
+
+import click
+
+from chaosproxy.cli.control import asking, control_options
+from chaosproxy.remote import Remote
+from chaosproxy.telling import event_line
+
+
+@click.command()
+@click.option("--follow", "-f", is_flag=True, help="Go on as they happen, until Ctrl-C.")
+@click.option("--after", type=click.IntRange(0), default=0, help="Only those after this number.")
+@click.option("--json", "as_json", is_flag=True, help="JSON lines, as `run --events` writes them.")
+@control_options
+def command(remote: Remote, follow: bool, after: int, as_json: bool) -> None:
+    """Tell what has fired in a proxy that runs."""
+    with asking(), suppress(KeyboardInterrupt):
+        for event in remote.follow(after) if follow else remote.events(after):
+            click.echo(json.dumps(event, ensure_ascii=False) if as_json else event_line(event))

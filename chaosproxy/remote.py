@@ -1,0 +1,113 @@
+"""A proxy that runs elsewhere, asked through its control API.
+
+Takes its URL and, where it wants one, its token; gives what it answers as plain data, or raises RemoteError.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+#: How long an answer may take, in seconds; each comes within one, but for the network.
+TIMEOUT: Final = 10.0
+#: How long `follow` waits for an event before it asks again, in seconds.
+_POLL: Final = 20.0
+
+
+class RemoteError(Exception):
+    """It did not answer, or not with what was asked for.
+
+    `status` is HTTP's, 0 where there was no answer; `problems` are a profile's, as the API gives them.
+    """
+
+    def __init__(
+        self, message: str, status: int = 0, problems: tuple[Mapping[str, Any], ...] = ()
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.problems = problems
+
+
+class Remote:
+    """One proxy's control API. `url` is `http://host:port`, or `host:port`. Raises ValueError if it is no such thing."""
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        if "://" not in url:
+            url = f"http://{url}"
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise ValueError(
+                f"{url}: expected the control API's URL, such as http://127.0.0.1:9380"
+            )
+        # A port that is none raises ValueError by itself.
+        self._host, self._port = parts.hostname, parts.port
+        self._connect = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        self._base = parts.path.rstrip("/")
+        self._token = token
+        self.url = url
+
+    def ask(self, method: str, path: str, body: object = None, *, timeout: float = TIMEOUT) -> Any:
+        """Ask once; gives the answer's JSON. Raises RemoteError."""
+        headers: dict[str, str | bytes] = {}
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token}".encode()
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            with closing(self._connect(self._host, self._port, timeout=timeout)) as link:
+                link.request(method, self._base + path, data, headers)
+                answer = link.getresponse()
+                status, text = answer.status, answer.read()
+        except (OSError, HTTPException) as error:
+            reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise RemoteError(f"no chaosproxy answers at {self.url}: {reason}") from None
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = None
+        if status >= 400 or value is None:
+            raise _refused(self.url, status, value)
+        return value
+
+    def profile(self) -> dict[str, Any]:
+        """What is in force."""
+        return dict(self.ask("GET", "/profile"))
+
+    def use(self, **body: Any) -> dict[str, Any]:
+        """Put a profile in force: `name` or `yaml`, `seed`, `set` (path -> value); those that are None are left out."""
+        given = {name: value for name, value in body.items() if value is not None}
+        return dict(self.ask("PUT", "/profile", given))
+
+    def calm(self) -> dict[str, Any]:
+        """Nothing is in force any more, and nothing is held."""
+        return dict(self.ask("DELETE", "/profile"))
+
+    def trigger(self, fault: str) -> dict[str, Any]:
+        """Ask a `trigger: manual` fault to act; gives its status."""
+        return dict(self.ask("POST", f"/faults/{quote(fault, safe='')}/trigger"))
+
+    def connections(self) -> list[dict[str, Any]]:
+        """Who is connected."""
+        return list(self.ask("GET", "/connections")["connections"])
+
+    def events(self, after: int = 0, wait: float = 0.0) -> list[dict[str, Any]]:
+        """The events after a number, waiting so many seconds for the first of them."""
+        path = f"/events?after={after}&wait={wait}"
+        return list(self.ask("GET", path, timeout=wait + TIMEOUT)["events"])
+
+    def follow(self, after: int = 0) -> Iterator[dict[str, Any]]:
+        """Every event after a number, for ever, as it happens."""
+        while True:
+            for event in self.events(after, _POLL):
+                after = event["n"]
+                yield event
+
+
+def _refused(url: str, status: int, value: object) -> RemoteError:
+    if isinstance(value, dict) and isinstance(value.get("error"), str):
+        problems = value.get("problems") or ()
+        return RemoteError(value["error"], status, tuple(problems))
+    return RemoteError(f"{url} answered {status}, and not as chaosproxy does", status)

@@ -1,0 +1,106 @@
+"""A proxy asked from elsewhere: each question, what refuses, and servers that are none of ours."""
+
+import socket
+import threading
+
+import pytest
+
+from chaosproxy.remote import Remote, RemoteError
+from tests.proxying import serve_proxy
+
+RULES = (
+    "faults:\n- {fault: reply, name: lie, match: {commands: GET}, at: before_forward, value: 1}\n"
+)
+
+
+@pytest.fixture
+def proxy(redis70):
+    with serve_proxy(redis70.url, control_token="sécret") as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def remote(proxy):
+    return Remote(proxy.control, "sécret")
+
+
+def test_profiles(remote):
+    """Put in force, asked for, and gone again."""
+    assert remote.use(name="lost-ack", seed=5, set=None)["generation"] == 2
+    now = remote.profile()
+    assert (now["name"], now["seed"], now["faults"][0]["name"]) == ("lost-ack", 5, "lost-ack")
+    assert remote.calm()["name"] == "calm"
+
+
+def test_problems(remote):
+    """A bad profile's problems come along."""
+    with pytest.raises(RemoteError, match="the profile has 1 problem") as caught:
+        remote.use(yaml="faults: [{fault: latncy}]")
+    assert (caught.value.status, caught.value.problems[0]["suggestion"]) == (422, "latency")
+
+
+def test_trigger(remote):
+    """A fault by its name, whatever is in that."""
+    with pytest.raises(RemoteError, match="is called 'a/b ü'") as caught:
+        remote.trigger("a/b ü")
+    assert caught.value.status == 404
+
+
+def test_events(proxy, remote):
+    """Those there are, those that come, and one after the other for ever."""
+    remote.use(yaml=RULES)
+    assert remote.events(wait=0.01) == []
+    with proxy.connect() as client:
+        client.ask("GET", "a")
+        assert [event["keys"] for event in remote.events(wait=20)] == [["a"]]
+        following = remote.follow()
+        assert next(following)["n"] == 1
+        client.ask("GET", "b")
+        assert next(following)["keys"] == ["b"]
+        assert [link["id"] for link in remote.connections()] == [1]
+
+
+def test_token(proxy):
+    """Without its token nothing is said."""
+    for token in (None, "wrong"):
+        with pytest.raises(RemoteError, match="a token is needed") as caught:
+            Remote(proxy.control, token).profile()
+        assert caught.value.status == 401
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "http://", "redis://127.0.0.1", "127.0.0.1:port"])
+def test_no_url(url):
+    """What is no URL of its kind."""
+    with pytest.raises(ValueError, match=r".+"):
+        Remote(url)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"", b"+PONG\r\n", b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone",
+     b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnone", b"HTTP/1.1 500 Oops\r\nContent-Length: 2\r\n\r\n{}"],
+)  # fmt: skip
+def test_somebody_else(said):
+    """Who answers something else is told apart from a proxy, and from nobody."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            client, _ = server.accept()
+            with client:
+                client.recv(65536)
+                client.sendall(said)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(RemoteError, match=url):
+            Remote(url).profile()
+        thread.join()
+
+
+def test_nobody():
+    """Nobody there: where, and why."""
+    with pytest.raises(
+        RemoteError, match=r"no chaosproxy answers at http://127\.0\.0\.1:1: .*refused"
+    ):
+        Remote("127.0.0.1:1").profile()
