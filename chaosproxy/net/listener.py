@@ -26,12 +26,37 @@ class Listener:
 
     def __init__(self) -> None:
         self._servers: list[asyncio.Server] = []
+        self._reserved: list[socket.socket] = []
         self._path = ""
 
     @property
     def listening(self) -> bool:
         """Whether it is between `start` and `close`."""
         return bool(self._servers)
+
+    def reserve(self, address: Address, *, listen: bool) -> Address:
+        """Take a port now, for the next `start`; whoever connects until then waits, or is refused if not to `listen`.
+
+        Gives the address. Raises OSError.
+        """
+        port = address.port
+        try:
+            for family, *_, where in socket.getaddrinfo(
+                address.host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            ):
+                taken = socket.socket(family)
+                self._reserved.append(taken)
+                taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if family == socket.AF_INET6:
+                    taken.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                taken.bind((where[0], port, *where[2:]))
+                port = port or taken.getsockname()[1]
+                if listen:
+                    taken.listen(BACKLOG)
+        except OSError:
+            self.close()
+            raise
+        return Address(address.host, port)
 
     async def start(
         self,
@@ -42,6 +67,15 @@ class Listener:
         """Listen; port 0 asks the kernel for one. Raises OSError, whose strerror says why."""
         loop = asyncio.get_running_loop()
         goodbye = TLS_GOODBYE if tls else None
+        if self._reserved:
+            reserved, self._reserved = self._reserved, []
+            for taken in reserved:
+                self._servers.append(
+                    await loop.create_server(
+                        factory, sock=taken, ssl=tls, backlog=BACKLOG, ssl_shutdown_timeout=goodbye
+                    )
+                )
+            return address
         if address.path:
             _remove_stale(address.path)
             server = await loop.create_unix_server(
@@ -66,14 +100,17 @@ class Listener:
 
     def close(self) -> None:
         """Accept no more; connections that are open stay so."""
-        loop = asyncio.get_running_loop()
-        for server in self._servers:
+        for taken in self._reserved:
+            taken.close()
+        self._reserved.clear()
+        servers, self._servers = self._servers, []
+        for server in servers:
+            loop = asyncio.get_running_loop()
             if isinstance(loop, asyncio.SelectorEventLoop):
                 _stop_listening(loop, server)
                 loop.call_soon(server.close)
             else:
                 server.close()
-        self._servers.clear()
         if self._path:
             with suppress(FileNotFoundError):
                 os.unlink(self._path)  # noqa: PTH108 - nothing here that a Path would make clearer

@@ -7,6 +7,7 @@ import asyncio
 import ssl
 from collections.abc import Callable, Iterator
 
+from chaosproxy.core.addresses import Translate
 from chaosproxy.net.address import Address
 from chaosproxy.net.dial import Dialler
 from chaosproxy.net.listener import Listener
@@ -16,8 +17,9 @@ from chaosproxy.net.side import Side
 class Route:
     """One listener and the server behind it.
 
-    `name` is what a profile calls it (`match: {connection: {listener: NAME}}`). `listen` is where it is to listen,
-    `address` where it does: port 0 asks the kernel once, and then it is that port. `side` is the proxy's own connection to
+    `name` is what a profile calls it (`match: {connection: {listener: NAME}}`). `address` is where it is to listen and does:
+    port 0 asks the kernel once, and then it is that port. `translation` gives, for the address by which a client has reached
+    it, what addresses in replies are for that client; None: nothing is translated. `side` is the proxy's own connection to
     the same server. `down`: the last client that came could not be connected, and the log says so.
     """
 
@@ -28,9 +30,9 @@ class Route:
         "address",
         "dialler",
         "down",
-        "listen",
         "name",
         "side",
+        "translation",
     )
 
     def __init__(
@@ -42,10 +44,11 @@ class Route:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self.name = name
-        self.listen = self.address = listen
+        self.address = listen
         self.dialler = dialler
         self.side = side
         self.down = False
+        self.translation: Callable[[str], Translate] | None = None
         self._tls = tls
         self._listener = Listener()
         self._opening = asyncio.Lock()
@@ -59,6 +62,10 @@ class Route:
     def listening(self) -> bool:
         """Whether anybody is accepted."""
         return self._listener.listening
+
+    def reserve(self, *, listen: bool) -> None:
+        """Take the port already, before `open`. Raises OSError."""
+        self.address = self._listener.reserve(self.address, listen=listen)
 
     async def open(self, factory: Callable[[], asyncio.Protocol]) -> None:
         """Listen, if nobody does yet. Raises OSError."""
@@ -83,6 +90,7 @@ class Routes:
         self._factory = factory
         self._routes: dict[str, Route] = {}
         self._wanted = False
+        self._opening: set[asyncio.Task[None]] = set()
 
     def __iter__(self) -> Iterator[Route]:
         return iter(tuple(self._routes.values()))
@@ -119,6 +127,18 @@ class Routes:
         """The door may have been shut while the route began to listen."""
         if not self._wanted:
             route.close()
+
+    def add_now(self, route: Route) -> None:
+        """Have one more, whose port is taken when this returns: a client may be sent there. Raises OSError."""
+        if route.name in self._routes:
+            raise ValueError(f"there is a route {route.name} already")
+        route.reserve(listen=self._wanted)
+        self._routes[route.name] = route
+        if self._wanted:
+            opening = asyncio.get_running_loop().create_task(self._open(route))
+            self._opening.add(opening)
+            opening.add_done_callback(self._opening.discard)
+            opening.add_done_callback(lambda _: self._heed(route))
 
     def remove(self, name: str) -> None:
         """Have one less. Who came by it and is connected stays so."""

@@ -44,6 +44,7 @@ class Side:
         self._password = (password or "").encode()
         self._patience = patience
         self._open: dict[tuple[int, int], _Connection] = {}
+        self._told = ""
 
     def ask(self, requests: Sequence[bytes], db: int, protocol: int, done: Done) -> None:
         """Send the requests, in order; `done` gets their raw replies.
@@ -54,9 +55,15 @@ class Side:
         connection = self._open.get((db, protocol))
         if connection is None or connection.lost:
             setup = self._setup(db, protocol)
-            connection = _Connection(self._dialler, setup, self._patience)
+            connection = _Connection(self._dialler, setup, self._patience, self._tell)
             self._open[db, protocol] = connection
         connection.ask(requests, done)
+
+    def _tell(self, why: str) -> None:
+        """Why it fails now, which is said once; nothing: it does not."""
+        if why and why != self._told:
+            _log.warning("side connection: %s", why)
+        self._told = why
 
     async def request(self, *args: bytes, db: int = 0, protocol: int = 2) -> bytes | None:
         """Run one command and give its raw reply, or None."""
@@ -114,7 +121,14 @@ class _Ask:
 class _Connection(asyncio.Protocol):
     """One side connection, from its dialling to its loss. Once `lost` it is of no use."""
 
-    def __init__(self, dialler: Dialler, setup: list[tuple[bytes, bool]], patience: float) -> None:
+    def __init__(
+        self,
+        dialler: Dialler,
+        setup: list[tuple[bytes, bool]],
+        patience: float,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._tell = tell
         self._loop = asyncio.get_running_loop()
         self._patience = patience
         self._framer = ReplyFramer()
@@ -173,6 +187,7 @@ class _Connection(asyncio.Protocol):
                 self._fail(raw[1:].strip().decode("utf-8", "backslashreplace"))
             elif not self._setup:
                 self._ready = True
+                self._tell("")
                 if self._transport is not None and self._waiting:
                     self._transport.write(b"".join(self._waiting))
                 self._waiting.clear()
@@ -190,7 +205,7 @@ class _Connection(asyncio.Protocol):
             return
         self.lost = True
         if why and self._asks:
-            _log.warning("side connection: %s", why)
+            self._tell(why)
         self._dialling.cancel()
         if self._transport is not None:
             self._transport.abort()

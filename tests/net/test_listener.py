@@ -108,3 +108,29 @@ def test_tls(listen, certificates):
         context.wrap_socket(plain, server_hostname="localhost") as client,
     ):
         assert client.recv(100) == b"hello"
+
+
+def test_reserved(loop):
+    """A port that is reserved is taken at once; who connects before it is listened on is served later, or refused."""
+    listener = Listener()
+    address = listener.reserve(Address("127.0.0.1", 0), listen=True)
+    try:
+        with pytest.raises(OSError, match="in use"):
+            Listener().reserve(address, listen=True)
+        with socket.create_connection(("127.0.0.1", address.port), 10) as early:
+            assert loop.run(listener.start(address, Greeter), 10) == address
+            assert early.recv(100) == b"hello"
+        assert listener.listening
+    finally:
+        loop.call(listener.close)
+    silent = Listener()
+    address = silent.reserve(Address("localhost", 0), listen=False)
+    try:
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("localhost", address.port), 10)
+        assert not silent.listening
+    finally:
+        loop.call(silent.close)
+    again = loop.run(silent.start(address, Greeter), 10)
+    assert again == address
+    loop.call(silent.close)

@@ -212,3 +212,27 @@ def test_down_and_up_again(proxy, other, caplog, monkeypatch):
         f"second: no connection to the server: {where}: Connection refused",
         "second: the server is there again",
     ]
+
+
+def test_at_once(proxy, other):
+    """A route that is added from inside the loop accepts from that moment on; while the door is shut it does not."""
+    inner = proxy.service._proxy
+
+    def add_now(name):
+        route = inner.route(name, ANY, Address("127.0.0.1", other.port))
+        inner.routes.add_now(route)
+        return socket.create_connection(("127.0.0.1", route.address.port), 10)
+
+    with call(proxy, lambda: add_now("second")) as early:
+        early.sendall(b"PING\r\n")
+        assert early.recv(100) == b"+PONG\r\n"
+    with pytest.raises(ValueError, match="there is a route second already"):
+        call(proxy, lambda: add_now("second"))
+    proxy.use(REFUSE)
+    with pytest.raises(ConnectionRefusedError):
+        call(proxy, lambda: add_now("late"))
+    proxy.use("calm")
+    late = inner.routes["late"]
+    wait_for(lambda: late.listening, "the door to open")
+    with Wire(late.address.port) as client:
+        assert client.ask("PING") == "PONG"
