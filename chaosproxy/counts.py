@@ -45,6 +45,7 @@ class Counts:
         "_names",
         "connections",
         "delays",
+        "failovers",
         "fired",
         "from_client",
         "from_upstream",
@@ -59,6 +60,7 @@ class Counts:
 
     def __init__(self) -> None:
         self.from_client = self.from_upstream = self.to_client = self.to_upstream = 0
+        self.failovers = 0
         self.connections: Counter[str] = Counter()
         self.upstream_errors: Counter[str] = Counter()
         self.protocol_errors: Counter[str] = Counter()

@@ -122,6 +122,7 @@ class _Reader(Collector):
             ["fault", "how"],
             list(counts.keys_touched.items()),
         )
+        yield _counter("failovers", "Switches to a new primary.", [], [((), counts.failovers)])
         family = HistogramMetricFamily(
             "chaosproxy_injected_delay_seconds", "Delay added to an exchange.", labels=["fault"]
         )

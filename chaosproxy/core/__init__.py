@@ -25,6 +25,8 @@ The map, in the order a command travels:
       fault, decision     what a fault is, and what it may ask for
         errors            the servers' exact texts; ttl: where commands carry times
         reply_maker       replies nobody computed, by their reply_shape
+    failing               a command meets the failovers in force: it begins one, waits for a step of it, or is refused
+      failover            its steps, who is on the old primary; undoing: what it may have to undo is taken down (undo: the log)
     admission             what a new connection meets, before there is a conversation
     effect                what a conversation asks of the outside; value: what a reply says
     world                 what all conversations of one proxy share

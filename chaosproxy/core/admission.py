@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from chaosproxy.core.command import Command
 from chaosproxy.core.decision import Admit
-from chaosproxy.core.effect import Effect, Fired, Outcome
+from chaosproxy.core.effect import Effect, Fired, Matched, Outcome
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.engine import Chosen, Engine, LiveRule
+from chaosproxy.core.failing import following, newcomers
 from chaosproxy.core.fault import Context, ServerInfo
 from chaosproxy.core.match import LISTENER, Exchange
 
@@ -57,10 +58,18 @@ def admit(
     """
     effects: list[Effect] = []
     met: list[Meeting] = []
-    if not engine.connection_rules:
+    if not (engine.connection_rules or engine.failovers):
         return met, effects
     exchange = _exchange(connection, address, now)
     exchange.listener = listener
+    _, failover = newcomers(engine)
+    if failover is not None:
+        # Of a refusal only those come here who were accepted as the listener was closed.
+        failover.matched += 1
+        effects.append(Matched(failover.name))
+        turned_away = Admit("reset")
+        chosen = Chosen(failover, following(failover), None)
+        return [Meeting(turned_away, _fired(chosen, exchange, turned_away, now))], effects
     ended = False
     for chosen in engine.select_connection(exchange, now, effects):
         decision = (
@@ -81,6 +90,8 @@ def admit(
 
 def shut_door(engine: Engine, now: float) -> tuple[float, list[Effect]] | None:
     """Whether nobody is to listen from now on: until when, and the effects that write it down."""
+    if newcomers(engine)[0] == "refuse":
+        return FOREVER, []  # until its next step
     for live in engine.connection_rules:
         until = _shut_until(engine, live)
         if until is None or live.asked or now >= until or not _may_shut(engine, live, now):
@@ -98,7 +109,7 @@ def shut_door(engine: Engine, now: float) -> tuple[float, list[Effect]] | None:
 
 def stays_shut(engine: Engine, now: float) -> bool:
     """Whether a rule that has shut the door still wants it shut: its time is not over, and nobody has switched it off."""
-    return any(
+    return newcomers(engine)[0] == "refuse" or any(
         live.asked and live.counter.enabled and now < (_shut_until(engine, live) or 0.0)
         for live in engine.connection_rules
     )

@@ -6,7 +6,7 @@ Takes a whole reply and the work it answers; gives the reply the client is to ge
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from chaosproxy.core import remembering
+from chaosproxy.core import remembering, undoing
 from chaosproxy.core.decision import (
     Answer,
     Beside,
@@ -82,6 +82,7 @@ def _settle(  # noqa: PLR0917 - one call's worth of what is at hand
         line.wake(line.engine.applied(work.exchange))
     line.leave_barriers(work)
     repeat_later(line, work, applied, now)
+    undoing.settle(line, work, raw, now)
     if work.swallowed is None:
         if applied == "yes":
             remembering.keep(line, work, raw, now)

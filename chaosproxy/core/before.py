@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import assert_never, cast
 
-from chaosproxy.core import modes, remembering, swallow
+from chaosproxy.core import modes, remembering, swallow, undoing
 from chaosproxy.core.barrier import Barrier, Ticket
 from chaosproxy.core.command import Command
 from chaosproxy.core.decision import (
@@ -47,6 +47,9 @@ def fold(line: Line, work: Work, chosen: list[Chosen], now: float) -> None:
     """Add up what was decided, in profile order: delays sum, the first final decision ends the chain."""
     queued = line.modes.transaction is not None and work.name.upper not in modes.NEVER_QUEUED
     delay = 0.0
+    if work.refused is not None:
+        rules = line.engine.rules
+        chosen = sorted((*chosen, work.refused[0]), key=lambda each: rules.index(each.live))
     for each in chosen:
         if each.at is not Position.BEFORE_FORWARD:
             work.after.append(each)
@@ -55,7 +58,11 @@ def fold(line: Line, work: Work, chosen: list[Chosen], now: float) -> None:
         elif not work.whole:
             line.skip(each, "too_large")
         else:
-            decision = line.decide(each, work.exchange, command=work.sent, queued=queued)
+            decision: Decision | None
+            if work.refused is not None and each is work.refused[0]:
+                decision = work.refused[1]
+            else:
+                decision = line.decide(each, work.exchange, command=work.sent, queued=queued)
             delay += _note(line, work, each, decision)
     work.due = now + delay if delay else 0.0
 
@@ -273,6 +280,7 @@ def forward(line: Line, work: Work, now: float) -> None:
     slot.paces = work.reply_buckets
     line.slots.append(slot)
     line.send(slot, work.raw)
+    undoing.sent(line, work)
     if work.repeats:
         repeat_behind(line, work, now)
     line.head = None

@@ -6,6 +6,7 @@ the only door to `intake` (client to upstream) and `returns` (upstream to client
 
 from collections.abc import Sequence
 
+from chaosproxy.core import undoing
 from chaosproxy.core.addresses import Translate
 from chaosproxy.core.command import Command
 from chaosproxy.core.decision import How
@@ -159,6 +160,18 @@ class Conversation:
             self._line.effects.append(CloseClient(how))
             self._finish()
 
+    def unblock(self, raw: bytes, now: float) -> None:
+        """Its client waits in a command that will never be carried out: it is told so (`raw`) and closed, or reset."""
+        line = self._line
+        self._begin(now)
+        if line.closed:
+            return
+        if raw and line.at_turn(line.expect[0]):
+            line.give(raw)
+        line.closed = True
+        line.effects.append(CloseClient("close" if raw else "reset"))
+        self._finish()
+
     def matches_client(self, rule: str) -> bool:
         """Whether this connection is one that `rule` speaks of (its `clients` and `db`)."""
         line = self._line
@@ -253,6 +266,21 @@ class Conversation:
     def buffered(self) -> int:
         """Bytes held, of both sides."""
         return self._line.held + self._intake.waiting + self._returns.framer.partial
+
+    @property
+    def opened(self) -> float:
+        """When its client came."""
+        return self._line.opened
+
+    @property
+    def blocked(self) -> bool:
+        """Whether its client waits in a command that waits for what others write."""
+        return undoing.is_waiting(self._line)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether all that was sent on is answered, but for what may wait."""
+        return not (self.lane or self._line.expect) or self.blocked
 
     @property
     def raw(self) -> bool:

@@ -72,6 +72,13 @@ class Wake:
 
 
 @dataclass(frozen=True, slots=True)
+class StartFailover:
+    """The failover of this rule has begun: carry out its steps. No request is forwarded until the first ones are done."""
+
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
 class Matched:
     """A fault's match held for one exchange."""
 
@@ -136,6 +143,7 @@ Effect = (
     | AskSide
     | CutOthers
     | Wake
+    | StartFailover
     | Matched
     | Skipped
     | Fired

@@ -11,6 +11,7 @@ from chaosproxy.core.barrier import Barrier
 from chaosproxy.core.command_table import CommandSpec, CommandTable
 from chaosproxy.core.decision import Position
 from chaosproxy.core.effect import Effect, Matched, Skipped
+from chaosproxy.core.failover import Failover
 from chaosproxy.core.fault import Fault
 from chaosproxy.core.match import CompiledMatch, Exchange, NameTest, reply_holds
 from chaosproxy.core.memory import Memory
@@ -125,7 +126,13 @@ class Engine:
             if live.rule.when.armed_by is not None:
                 self.by_name[live.rule.when.armed_by].arms.append(live)
         subjects = {live: live.subject for live in self.rules}
-        self.exchange_rules = tuple(live for live in self.rules if subjects[live] == "exchange")
+        #: They look at every exchange, and some begin without one: see `failing`.
+        self.failovers = tuple(live for live in self.rules if isinstance(live.state, Failover))
+        self.exchange_rules = tuple(
+            live
+            for live in self.rules
+            if subjects[live] == "exchange" and live not in self.failovers
+        )
         self.push_rules = tuple(live for live in self.rules if subjects[live] == "push")
         self.connection_rules = tuple(live for live in self.rules if subjects[live] == "connection")
         self.rememberers = tuple(live for live in self.rules if isinstance(live.state, Memory))
@@ -229,10 +236,15 @@ class Engine:
         return chosen
 
     def take_rule(
-        self, live: LiveRule, exchange: Exchange, now: float, effects: list[Effect]
+        self,
+        live: LiveRule,
+        exchange: Exchange,
+        now: float,
+        effects: list[Effect],
+        key: bytes | None = None,
     ) -> list[Chosen]:
         """Count one match of a rule whose match holds; the rule, if it is its turn."""
-        return self._take(live, exchange, None, now, effects)
+        return self._take(live, exchange, key, now, effects)
 
     def _look_back(self, exchange: Exchange) -> None:
         """Tell the exchange what came before it on its keys, and remember it for the next one."""

@@ -11,6 +11,7 @@ from random import Random
 from typing import ClassVar, Literal, TypeVar
 
 from chaosproxy.core.command import Command
+from chaosproxy.core.command_table import CommandSpec
 from chaosproxy.core.decision import Decision, Position
 
 
@@ -30,7 +31,8 @@ class Context:
     number, counted from 1 over the rule's `per`. `random` is the stream keyed by (seed, fault name, `per` value, match number): its
     first draw is the `chance` roll, which was taken already. `key` is the key that matched. `queued`: it is between MULTI
     and EXEC. `now` is the proxy's clock, `clock` seconds since 1970. `state` is what the fault's `new_state` made. `armed_at` is when the
-    rule came into force or was armed, `fired` how often it has acted; `open_connections` is set for a new connection.
+    rule came into force or was armed, `fired` how often it has acted; `open_connections` is set for a new connection. `opened` is
+    when the connection was, `carried` what an EXEC would carry out, `address` where clients reach the proxy.
     """
 
     fault: str
@@ -51,6 +53,9 @@ class Context:
     armed_at: float = 0.0
     fired: int = 0
     open_connections: int = 0
+    opened: float = 0.0
+    carried: tuple[CommandSpec | None, ...] = ()
+    address: str = ""
 
     @cached_property
     def random(self) -> Random:

@@ -6,12 +6,14 @@ head waits, all behind it on this connection wait too, as they would behind it i
 
 from typing import assert_never
 
-from chaosproxy.core import before, modes, remembering, swallow
+from chaosproxy.core import before, modes, remembering, swallow, undoing
+from chaosproxy.core.after import works_of
 from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandSpec
 from chaosproxy.core.decision import Answer, Cut, NoRenewal, Past, Silence, Swallow
 from chaosproxy.core.effect import Applied, ProtocolFault
 from chaosproxy.core.ending import answer, cut, silence
+from chaosproxy.core.failing import meets
 from chaosproxy.core.line import FOREVER, Line
 from chaosproxy.core.past import read_past
 from chaosproxy.core.renewing import withhold
@@ -61,6 +63,8 @@ class Intake:
         """Take what can be taken now."""
         line = self.line
         while not (line.closed or line.lost or self.ended) and line.upstream_silent is None:
+            if line.world.held:
+                return
             if line.raw or self.raw:
                 self._pass_on()
                 return
@@ -152,7 +156,7 @@ class Intake:
                 before.pass_barriers(line, work, now)
                 work.stage = Stage.RUN
             case Stage.RUN:
-                if not before.has_run(line, work, now):
+                if not (before.has_run(line, work, now) and self._is_taken_down(work, now)):
                     return False
                 work.due = now
                 work.stage = Stage.SEND
@@ -192,6 +196,8 @@ class Intake:
                 line.modes.name,
                 line.modes.states(blocking=line.blocking),
             )
+            if line.engine.failovers and not meets(line, work, now):
+                return False
             if name.interest:
                 self._place_in_transaction(work)
                 chosen = line.engine.select(exchange, now, line.effects)
@@ -200,6 +206,12 @@ class Intake:
                 work.watched = line.engine.watches(name.upper.decode("utf-8", "backslashreplace"))
         work.stage = Stage.DELAY
         return True
+
+    def _is_taken_down(self, work: Work, now: float) -> bool:
+        """Whether it is known what a failover may have to undo."""
+        transaction = self.line.modes.transaction
+        carried = works_of(transaction) if transaction is not None else []
+        return undoing.ready(self.line, work, carried, now)
 
     def _place_in_transaction(self, work: Work) -> None:
         """Count a queued command among the commands of its transaction, not of its pipeline."""

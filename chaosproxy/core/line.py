@@ -10,6 +10,7 @@ from typing import Literal
 
 from chaosproxy.core.addresses import Translate
 from chaosproxy.core.command import Command
+from chaosproxy.core.command_table import CommandSpec
 from chaosproxy.core.decision import Decision, Delay, Silence
 from chaosproxy.core.effect import Applied, AskSide, Effect, Fired, KeysTouched, Outcome, Wake
 from chaosproxy.core.effect import Told as Seen
@@ -49,19 +50,15 @@ class Line:
         self.expect: deque[Slot] = deque()
         self.slots: deque[Slot] = deque()
         self.head: Work | None = None
-        self.turning = self.blocking = 0
-        self.means = Means()
-        self.held = 0
-        self.closed = False
+        self.turning = self.blocking = self._token = 0
+        self.means, self.held, self.closed = Means(), 0, False
         #: Until when nothing passes to that side; None: it is not silent.
         self.client_silent: float | None = None
         self.upstream_silent: float | None = None
-        #: Neither side is understood any more: bytes pass as they come.
-        self.raw = False
-        #: A request was lost on its way: nothing may follow it, or another reply would take the place of its own.
-        self.lost = False
+        #: `raw`: neither side is understood any more, bytes pass as they come. `lost`: a request was lost on its way;
+        #: nothing may follow it, or another reply would take the place of its own.
+        self.raw = self.lost = False
         self._asked: dict[int, tuple[OnAnswer, OnGone | None]] = {}
-        self._token = 0
         self.timers: list[tuple[float, int, Callable[[], None]]] = []
 
     @property
@@ -77,6 +74,7 @@ class Line:
         command: Command | None = None,
         reply: bytes | None = None,
         queued: bool = False,
+        carried: tuple[CommandSpec | None, ...] = (),
     ) -> Decision | None:
         """Ask a chosen rule's fault what is to happen."""
         live = chosen.live
@@ -98,6 +96,9 @@ class Line:
             state=live.state,
             armed_at=live.armed_at,
             fired=live.fired,
+            opened=self.opened,
+            carried=carried,
+            address=self.world.address,
         )
         decision = live.fault.decide(context)
         if isinstance(decision, Delay) and chosen.turn.delay is not None:
@@ -256,8 +257,6 @@ class Line:
             if on_gone is not None:
                 on_gone()
 
-    # -- what is written down
-
     def fire(
         self,
         chosen: Chosen,
@@ -308,6 +307,7 @@ class Line:
         work.repeats.clear()
         work.after.clear()
         work.candidates.clear()
+        self.wake(work.leave_logs(self.now))
         self.leave_barriers(work)
 
     def leave_barriers(self, work: Work) -> None:

@@ -62,12 +62,9 @@ def _ask(line: Line, work: Work, taken: Taken, now: float, *, aside: bool) -> No
     def answered(replies: Sequence[bytes] | None, then: float) -> None:
         del then
         work.waiting -= aside
-        taken.image = None if replies is None else _read(replies)
+        taken.image = None if replies is None else read(replies)
 
-    key = taken.key
-    old = line.world.server.version < (7,)
-    ends = [(b"PTTL", key), (b"TIME",)] if old else [(b"PEXPIRETIME", key)]
-    requests = [(b"DUMP", key), *ends]
+    requests = questions(line, taken.key)
     if aside:
         work.waiting += 1
         line.ask_side([encode_command(*request) for request in requests], taken.db, answered)
@@ -75,7 +72,14 @@ def _ask(line: Line, work: Work, taken: Taken, now: float, *, aside: bool) -> No
         line.send_hidden(requests, now, answered)
 
 
-def _read(replies: Sequence[bytes]) -> Image | None:
+def questions(line: Line, key: bytes) -> list[tuple[bytes, ...]]:
+    """What asks how a key is."""
+    old = line.world.server.version < (7,)
+    ends = [(b"PTTL", key), (b"TIME",)] if old else [(b"PEXPIRETIME", key)]
+    return [(b"DUMP", key), *ends]
+
+
+def read(replies: Sequence[bytes]) -> Image | None:
     """What the server says of a key; None for what an ACL or the server refuses."""
     try:
         match [decode(raw) for raw in replies]:

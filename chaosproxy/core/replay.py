@@ -54,6 +54,8 @@ class Recording:
             except (KeyError, TypeError, ValueError) as error:
                 raise ValueError(f"no event to replay: {event!r:.100}") from error
             place = (recorded.per, recorded.ordinal)
+            if not recorded.ordinal:  # it follows from another event
+                continue
             recording.by_fault.setdefault(recorded.fault, {})[place] = recorded
         return recording
 

@@ -5,7 +5,7 @@ Takes the upstream's bytes; gives the client's bytes. Replies settle `modes` in 
 
 from functools import partial
 
-from chaosproxy.core import addresses, modes, remembering
+from chaosproxy.core import addresses, modes, remembering, undoing
 from chaosproxy.core.addresses import Translate
 from chaosproxy.core.after import (
     abandon,
@@ -277,6 +277,7 @@ class Returns:
         if frame is None:
             line.tell(work, "unknown", "nothing")
             remembering.keep(line, work, b"", now)
+            undoing.settle(line, work, b"", now)
             drop(line, work, "no_reply")
         elif not queued:
             raw = b"".join(slot.parts) if slot.whole else frame.header

@@ -12,7 +12,7 @@ from enum import Enum, auto
 from chaosproxy.core.barrier import Barrier, Ticket
 from chaosproxy.core.bucket import Bucket
 from chaosproxy.core.command import Command
-from chaosproxy.core.decision import Cut, Pace, Repeat, Run, Silence, Vanish
+from chaosproxy.core.decision import Answer, Cut, Pace, Repeat, Run, Silence, Vanish
 from chaosproxy.core.decision import Final as Ends
 from chaosproxy.core.effect import Applied, Outcome
 from chaosproxy.core.effect import Told as Seen
@@ -20,6 +20,7 @@ from chaosproxy.core.engine import Chosen, LiveRule
 from chaosproxy.core.match import Exchange
 from chaosproxy.core.memory import Taken
 from chaosproxy.core.modes import Args
+from chaosproxy.core.undo import UndoLog, Written
 from chaosproxy.core.world import Name
 
 
@@ -78,17 +79,31 @@ class Work:
     #: Whether what is swallowed makes any difference, told by its reply; None: it does.
     acted: Callable[[bytes], bool] | None = None
     taken: list[Taken] = field(default_factory=list)
+    #: Whether it was asked if a failover begins with it.
+    asked: bool = False
+    #: What a failover has its server refuse it with.
+    refused: tuple[Chosen, Answer] | None = None
+    #: What is to be written down of it for a failover: its place in each log, and (of a transaction) what it is part of.
+    undo: list[tuple[UndoLog, Written]] = field(default_factory=list)
+    units: list[tuple[Written, str]] = field(default_factory=list)
 
     @property
     def matters(self) -> bool:
         """Whether anything is still to be done or written down when the reply is here."""
         waiting = self.after or self.candidates or self.repeats or self.tickets
-        return bool(waiting or self.told or self.watched)
+        return bool(waiting or self.told or self.watched or self.undo)
 
     @property
     def looks_at_reply(self) -> bool:
         """Whether the reply must be whole before the client gets any of it."""
         return bool(self.after or self.candidates or self.reply_buckets)
+
+    def leave_logs(self, now: float) -> list[int]:
+        """No failover will hear of its reply: give the connections that waited for it."""
+        woken = [each for log, written in self.undo for each in log.drop(written, now)]
+        self.undo.clear()
+        self.units.clear()
+        return woken
 
     @property
     def reply_buckets(self) -> list[Bucket]:

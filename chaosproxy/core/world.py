@@ -61,6 +61,7 @@ class World:
     `max_buffer`: bytes that one side of a connection may hold back. `scratch_db`: the database in which swallowed writes are
     computed, used only while it is proven empty. `epoch`: what added to `now` gives seconds since 1970. `vanishing`: the
     keys, with their database, that are on their way out, and the connections whose command waits until they are gone.
+    `address` is where clients reach the proxy, as MOVED names it.
     `standby`: there is a second server.
     """
 
@@ -74,6 +75,9 @@ class World:
     translates: bool = False
     tallies: dict[str, Tally] = field(default_factory=dict)
     vanishing: dict[tuple[int, bytes], list[int]] = field(default_factory=dict)
+    address: str = ":0"
+    #: By how many steps of failovers all requests are held just now: none is forwarded.
+    held: int = 0
     #: How plain commands begin, as far as their name, as sent: the name, how many arguments follow, how many bytes it is.
     openings: dict[bytes, tuple[Name, int, int]] = field(default_factory=dict)
     _names: dict[bytes, Name] = field(default_factory=dict)
@@ -81,6 +85,16 @@ class World:
     def switch(self, engine: Engine) -> None:
         """Put another engine in force; each conversation is told by its own `switch`."""
         self.engine = engine
+        self._forget()
+
+    def hold(self) -> None:
+        """From here on no request of any connection is forwarded, until as many `go_on`."""
+        self.held += 1
+        self._forget()
+
+    def go_on(self) -> None:
+        """What was held may go on: each conversation is told by its own `wake`."""
+        self.held -= 1
         self._forget()
 
     def learn(self, table: CommandTable) -> None:
@@ -116,7 +130,11 @@ class World:
             tally = self.tallies[label] = Tally(label)
         engine = self.engine
         text = upper.decode("utf-8", "backslashreplace")
-        interest = engine.looks_back or bool(engine.interest(text)) or engine.watches(text)
+        interest = (
+            engine.looks_back
+            or bool(engine.interest(text) or engine.failovers)
+            or engine.watches(text)
+        )
         turning = upper in modes.TURNING
         raw = upper in modes.RAW
         return Name(
@@ -127,7 +145,9 @@ class World:
             handshake=upper in modes.HANDSHAKE,
             blocking=spec is not None
             and ("blocking" in spec.flags or "blocking" in spec.categories),
-            plain=not (interest or turning or raw or (self.translates and upper in COMMANDS)),
+            plain=not (
+                interest or turning or raw or self.held or (self.translates and upper in COMMANDS)
+            ),
         )
 
     @property

@@ -16,7 +16,7 @@ from typing import Final
 from chaosproxy.core.admission import admit
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.conversation import Conversation
-from chaosproxy.core.effect import AskSide, CutOthers, Effect, Fired, ProtocolFault
+from chaosproxy.core.effect import AskSide, CutOthers, Effect, Fired, ProtocolFault, StartFailover
 from chaosproxy.core.engine import Engine
 from chaosproxy.core.match import LISTENER
 from chaosproxy.core.replay import Recording
@@ -30,6 +30,7 @@ from chaosproxy.net.dial import DialError, Dialler
 from chaosproxy.net.door import Door
 from chaosproxy.net.ending import Farewell
 from chaosproxy.net.entrance import Entrance
+from chaosproxy.net.failover import Failovers
 from chaosproxy.net.held import Held
 from chaosproxy.net.record import Record
 from chaosproxy.net.route import Route, Routes
@@ -89,9 +90,10 @@ class Proxy:
         self._standby = None if plan.standby is None else self._side_to_standby(plan.standby)
         self._record = Record(journal, self.counts, self.world)
         self.routes = Routes(lambda route: ClientSide(self, route))
-        self._door = Door(
-            lambda: self.world.engine, self.routes.close, self.routes.open, self._write_down
+        self.door = Door(
+            lambda: self.world.engine, self.routes.close, self.routes.open, self.write_down
         )
+        self.failovers = Failovers(self)
 
     @property
     def address(self) -> Address:
@@ -122,13 +124,15 @@ class Proxy:
         except TimeoutError:
             found = Survey(False, self.world.server, self.world.table, "no answer in time")
         await self.routes.open()
-        self._door.mind(monotonic())
+        self.world.address = str(self.address)
+        self.steered()
         return found
 
     async def stop(self, grace: float) -> None:
         """Accept no more, let replies on their way arrive, for so many seconds at most, and end all connections."""
         self._stopping = True
-        self._door.stop()
+        self.door.stop()
+        self.failovers.stop()
         self.routes.close()
         for link in list(self.links.values()):
             link.drain()
@@ -166,12 +170,13 @@ class Proxy:
             link.entrance.let_in()
             if not link.ended:
                 link.tell(link.conversation.switch)
-        self._door.mind(now)
+        self.steered()
         return generation
 
     def steered(self) -> None:
-        """A user has asked something of a rule in force: it may want nobody to listen, or no longer."""
-        self._door.mind(monotonic())
+        """Which rules act by themselves may have changed: one may want nobody to listen, or a failover to begin."""
+        self.door.mind(monotonic())
+        self.failovers.mind(monotonic())
 
     async def _survey(self) -> Survey:
         self._survey_is_due = False
@@ -217,9 +222,9 @@ class Proxy:
             listener=route.name,
         )
         for effect in effects:
-            self._write_down(effect, now)
+            self.write_down(effect, now)
         conversation = Conversation(self.world, number, host, now, route.name)
-        entrance = Entrance(admitted, lambda effect: self._write_down(effect, monotonic()))
+        entrance = Entrance(admitted, lambda effect: self.write_down(effect, monotonic()))
         link = self.links[number] = Link(self, number, client, entrance, conversation, route=route)
         return link
 
@@ -247,18 +252,24 @@ class Proxy:
             self._surveying = asyncio.get_running_loop().create_task(self._survey())
         return True
 
-    def record(self, link: Link, effect: Countable, now: float) -> None:
-        """Write down and count what a conversation says has happened."""
+    def record(self, link: Link, effect: Countable | StartFailover, now: float) -> None:
+        """Write down and count what a conversation says has happened; a failover that has begun goes on from here."""
+        if isinstance(effect, StartFailover):
+            self.failovers.start(effect.rule)
+            return
         if isinstance(effect, ProtocolFault):
             _log.info(
                 "connection %d goes on as raw bytes: %s: %s", link.number, effect.side, effect.text
             )
-        self._write_down(effect, now)
+        self.write_down(effect, now)
 
-    def _write_down(self, effect: Effect, now: float) -> None:
+    def write_down(self, effect: Effect, now: float) -> None:
+        """Put an effect into the journal and the counts; what waits for a fault to fire may act now."""
         self._record.write(effect, now)
         if isinstance(effect, Fired) and self.world.engine.connection_rules:
-            self._door.mind(now)
+            self.door.mind(now)
+        if isinstance(effect, Fired) and self.world.engine.failovers:
+            self.failovers.mind(now)
 
     def ask_side(self, link: Link, effect: AskSide) -> None:
         """Have it done on the side connection to the link's own server, or to the standby."""

@@ -7,6 +7,7 @@ import pytest
 
 from chaosproxy.core.fault import FAULTS
 from tests.conversation import Talk
+from tests.failing import Director
 from tests.toy import Toy
 
 RULES = [
@@ -44,6 +45,8 @@ RULES = [
     "expire_key, mode: no_renewal",
     "expire_key, mode: {ttl_set: 3s}",
     "stale_read, behind: 1",
+    "failover, style: managed, lose: {writes: 3}, outage: 500ms, loading: 1s, rejoin: 2s",
+    "failover, style: sentinel, lose: {for: 3s}, outage: 500ms",
 ]
 ENDS = [
     "client_gone", "client_eof", "upstream_gone", "upstream_eof", "cut", "switch", "nonsense", "side fails", "nothing",
@@ -73,6 +76,7 @@ def _talk(rule: str, end: str, protocol: int, script: tuple[str, ...], when: int
     about = "GET" if name == "stale_read" else "SET"
     talk = Talk(f"- {{fault: {rule}, match: {{commands: {about}}}}}", protocol=protocol)
     toy = Toy(protocol)
+    director = Director(talk)
     talk.client(*script)
     for step in range(STEPS):
         if talk._over:
@@ -81,11 +85,14 @@ def _talk(rule: str, end: str, protocol: int, script: tuple[str, ...], when: int
             _come(talk, end)
         if not talk._over:
             _go_on(talk, toy, fails=end == "side fails" and step >= when)
+            director.look()
     talk.wait(30)
     for _ in range(5 * STEPS):
         if talk._over or not (talk._heard["upstream"] or toy.out or talk._asked):
             break
         _go_on(talk, toy, fails=end == "side fails")
+        director.look()
+    director.look()
     _check(talk, end)
 
 

@@ -1,0 +1,200 @@
+"""A command meets the failovers in force: it may begin one, has to wait while a step is carried out, or is refused.
+
+Takes the work at the head of a line; gives a final decision for it where the server it is connected to would refuse it now.
+"""
+
+from collections import Counter
+from typing import Final, cast
+
+from chaosproxy.core import modes
+from chaosproxy.core.after import works_of
+from chaosproxy.core.command import Command
+from chaosproxy.core.command_table import CommandSpec
+from chaosproxy.core.decision import Answer
+from chaosproxy.core.effect import Effect, Fired, KeysTouched, Matched, StartFailover
+from chaosproxy.core.engine import Chosen, Engine, LiveRule
+from chaosproxy.core.failover import Failover, Newcomers
+from chaosproxy.core.line import Line
+from chaosproxy.core.match import Exchange
+from chaosproxy.core.rule import Match
+from chaosproxy.core.slot import Work
+from chaosproxy.core.undo import Lost
+from chaosproxy.core.when import Turn
+
+#: What events call a failover's own steps.
+FAILOVER: Final = "(failover)"
+#: So many kinds of lost writes (a command and its keys) stand in one event.
+_KINDS: Final = 500
+
+
+def state_of(live: LiveRule) -> Failover:
+    """Where the failover of a rule stands."""
+    return cast("Failover", live.state)
+
+
+def meets(line: Line, work: Work, now: float) -> bool:
+    """Ask the failovers in force; False if the command has to wait for a step of one."""
+    for live in line.engine.failovers:
+        if not work.asked and picks(live):
+            _may_begin(line, live, work, now)
+    work.asked = True
+    if line.world.held:
+        return False
+    for live in line.engine.failovers:
+        if work.refused is None:
+            _may_refuse(line, live, work)
+    return True
+
+
+def picks(live: LiveRule) -> bool:
+    """Whether it begins with an exchange that its rule picks; else it begins by itself."""
+    when = live.rule.when
+    chosen = (when.nth, when.first, when.every, when.limit, when.chance)
+    return live.rule.match != Match() or when.skip > 0 or any(each is not None for each in chosen)
+
+
+def _may_begin(line: Line, live: LiveRule, work: Work, now: float) -> None:
+    holds, key = live.match.holds(work.exchange)
+    if not holds:
+        return
+    for chosen in line.engine.take_rule(live, work.exchange, now, line.effects, key):
+        if state_of(live).running:
+            line.skip(chosen, "running")
+        else:
+            begin(line.engine, chosen, work.exchange, now, line.effects)
+            line.world.hold()
+            line.effects.append(StartFailover(live.name))
+
+
+def begin_by_itself(engine: Engine, now: float, effects: list[Effect]) -> list[LiveRule]:
+    """Begin the failovers whose time it is and that need no exchange for it; give their rules."""
+    begun: list[LiveRule] = []
+    for live in engine.failovers:
+        state, counter = state_of(live), live.counter
+        asked = live.rule.when.trigger is not None
+        ready = counter.requests > 0 if asked else not live.asked
+        if picks(live) or state.running or not counter.awake(now):
+            continue
+        if not ready and not (asked and engine.recording is not None and not live.asked):
+            continue
+        live.asked = True
+        exchange = Exchange(Command((b"",), b"", None, FAILOVER, ()), 0, b"", "", 0, opened=now)
+        for chosen in engine.take_rule(live, exchange, now, effects):
+            begin(engine, chosen, exchange, now, effects)
+            begun.append(live)
+    return begun
+
+
+def begins_at(engine: Engine, live: LiveRule) -> float | None:
+    """When a failover will begin by itself, as far as that is known: it has not yet, and only time is missing."""
+    counter, when = live.counter, live.rule.when
+    if picks(live) or live.asked or when.trigger is not None or not counter.armed:
+        return None
+    return max(live.armed_at, engine.since + (when.from_ or 0.0))
+
+
+def begin(
+    engine: Engine, chosen: Chosen, exchange: Exchange, now: float, effects: list[Effect]
+) -> None:
+    """A failover begins."""
+    del engine
+    live = chosen.live
+    state_of(live).begin(now)
+    effects.append(_event(live, chosen.turn, exchange, now, f"{live.fault.type} begins"))
+
+
+def tell(live: LiveRule, now: float, detail: str, **what: object) -> list[Effect]:
+    """A step was carried out: the effects that write it down. `what`: fields of the event, where they are not the usual ones."""
+    live.matched += 1
+    exchange = Exchange(Command((b"",), b"", None, FAILOVER, ()), 0, b"", "", 0)
+    return [Matched(live.name), _event(live, following(live), exchange, now, detail, **what)]
+
+
+def lost_events(live: LiveRule, lost: Lost, now: float) -> list[Effect]:
+    """A switch is done: the effects that say what was lost by it, so many kinds of writes in an event."""
+    effects: list[Effect] = []
+    kinds = list(Counter(lost.writes).items())
+    if not kinds:
+        effects += tell(live, now, "switched, nothing lost")
+    for start in range(0, len(kinds), _KINDS):
+        part = kinds[start : start + _KINDS]
+        keys = tuple(dict.fromkeys(key for (_, keys), _ in part for key in keys))
+        count = sum(times for _, times in part)
+        detail = f"switched, {count} writes undone: {', '.join(map(_counted, part))}"
+        effects += tell(
+            live, now, detail, keys=keys, applied="undone", told="ok", outcome="false_ok"
+        )
+        effects.append(KeysTouched(live.name, "undone", len(keys)))
+    for name, why in lost.kept:
+        live.matched += 1
+        effects.append(Matched(live.name))
+        live.skip(why, effects)
+        del name
+    return effects
+
+
+def _counted(kind: tuple[tuple[str, tuple[bytes, ...]], int]) -> str:
+    (name, keys), times = kind
+    shown = " ".join(key.decode("utf-8", "backslashreplace") for key in keys)
+    return f"{name} {shown} x{times}"
+
+
+def following(live: LiveRule) -> Turn:
+    """The turn of what follows from a failover's beginning: no match of its own, and nothing a replay looks for."""
+    return Turn(live.matched, f"{live.name}/{live.matched}", None, "", 0)
+
+
+def _event(
+    live: LiveRule, turn: Turn, exchange: Exchange, now: float, detail: str, **what: object
+) -> Fired:
+    live.fire(now)
+    fields: dict[str, object] = {
+        "keys": exchange.command.keys,
+        "applied": "no",
+        "told": "nothing",
+        "outcome": "ok",
+        **what,
+    }
+    return Fired(
+        fault=live.name,
+        type=live.fault.type,
+        position=str(live.rule.at),
+        command=exchange.command.name,
+        db=exchange.db,
+        client=exchange.client.decode("utf-8", "backslashreplace") or exchange.address,
+        connection=exchange.connection,
+        match=turn.match,
+        digest=exchange.command.digest(),
+        generation=live.generation,
+        draw=turn.draw,
+        detail=detail,
+        per=turn.per,
+        ordinal=turn.ordinal,
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+def newcomers(engine: Engine) -> tuple[Newcomers, LiveRule | None]:
+    """How new connections are met by the failovers that are under way, and by whose."""
+    for live in engine.failovers:
+        how = state_of(live).newcomers
+        if how != "accept":
+            return how, live
+    return "accept", None
+
+
+def _may_refuse(line: Line, live: LiveRule, work: Work) -> None:
+    """Have the command refused if the server that this line is to refuses it now."""
+    if not state_of(live).refusal(line.opened):
+        return
+    transaction = line.modes.transaction
+    carried: tuple[CommandSpec | None, ...] = ()
+    if transaction is not None and work.name.upper == b"EXEC":
+        carried = tuple(each.sent.spec for each in works_of(transaction))
+    chosen = Chosen(live, following(live), None)
+    queued = transaction is not None and work.name.upper not in modes.NEVER_QUEUED
+    decision = line.decide(chosen, work.exchange, queued=queued, carried=carried)
+    if isinstance(decision, Answer):
+        live.matched += 1
+        line.effects.append(Matched(live.name))
+        work.refused = (chosen, decision)

@@ -1,0 +1,264 @@
+"""What a failover loses: the writes of its window, and how what they wrote to was before.
+
+Takes each write on its way (its places, then how they were) and when it was applied; gives, at the switch, the requests that put
+everything back, and the list of what is lost by that.
+
+A *place* is a key in a database. Its image is of use only if nothing comes between that and the write: so while a write is
+on its way nobody else writes to its places (`claim`). Writes to other places pass meanwhile. A command that waits for others
+(BLPOP) claims nothing while it does: whoever writes to a place that one waits at takes the images of all its places.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from chaosproxy.core.memory import Image
+from chaosproxy.core.resp import encode_command
+from chaosproxy.core.swallow import carried_out
+
+Place = tuple[int, bytes]
+#: Stands for every key of every database.
+EVERYTHING: Final[Place] = (-1, b"")
+#: How many bytes of images are kept at most; with the oldest goes what could be undone.
+MOST_BYTES: Final = 256 << 20
+
+
+@dataclass(slots=True, eq=False)
+class Written:
+    """One write, or one transaction, on its way or applied.
+
+    `writes`: of each command in it that was applied, its name and the keys it may have written. `kept`: those that cannot be
+    undone, by name, and why. `images`: how its places were just before, None: that is not known. `swap`: two databases that it
+    swaps. `certain`: Redis has said that it was applied; else nobody knows. `claimed`: its places are its own for now.
+    """
+
+    connection: int
+    places: tuple[Place, ...] = ()
+    writes: list[tuple[str, tuple[bytes, ...]]] = field(default_factory=list)
+    kept: list[tuple[str, str]] = field(default_factory=list)
+    images: dict[Place, Image | None] = field(default_factory=dict)
+    swap: tuple[int, int] | None = None
+    sent: bool = False
+    claimed: bool = False
+    waits: bool = False
+    certain: bool = True
+    at: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """Bytes of its images."""
+        return sum(len(image.dump or b"") for image in self.images.values() if image is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """What is lost at a switch: the writes (name and keys, in their order), and those that cannot be undone (name, why)."""
+
+    writes: tuple[tuple[str, tuple[bytes, ...]], ...]
+    kept: tuple[tuple[str, str], ...]
+    requests: tuple[bytes, ...]
+
+
+@dataclass(slots=True)
+class UndoLog:
+    """The writes that a failover may still lose: those of the last `seconds`, or the last so many `writes`.
+
+    `opens`: since when all that is written will be lost, if that is known. `window`: the same once it has begun.
+    """
+
+    seconds: float | None = None
+    writes: int | None = None
+    opens: float | None = None
+    window: float | None = None
+    size: int = 0
+    _applied: deque[Written] = field(default_factory=deque)
+    _claims: dict[Place, list[int]] = field(default_factory=dict)
+    _waiting: list[int] = field(default_factory=list)
+    _parked: list[Written] = field(default_factory=list)
+    #: Places whose image is from inside the window already: no other is needed.
+    _known: set[Place] = field(default_factory=set)
+
+    # -- on its way
+
+    def reach(self, places: Iterable[Place]) -> tuple[Place, ...]:
+        """These places, and those that commands write to which wait at one of them."""
+        found = dict.fromkeys(places)
+        grown = bool(self._parked)
+        while grown:
+            grown = False
+            for parked in self._parked:
+                if not found.keys().isdisjoint(parked.places):
+                    new = [place for place in parked.places if place not in found]
+                    found.update(dict.fromkeys(new))
+                    grown = grown or bool(new)
+        return tuple(found)
+
+    def missing(self, places: Iterable[Place]) -> tuple[Place, ...]:
+        """Of these places those whose image is still needed."""
+        return tuple(place for place in places if place not in self._known)
+
+    def claim(self, written: Written, places: Sequence[Place]) -> bool:
+        """Take these places for a write on its way; False if another connection has one: it is to be woken then.
+
+        If one waits there and goes on because of this write, this one's images say how all was before.
+        """
+        owner = written.connection
+        held = list(self._claims) if EVERYTHING in places else [*places, EVERYTHING]
+        if any(self._claims.get(place, [owner])[0] != owner for place in held):
+            if owner not in self._waiting:
+                self._waiting.append(owner)
+            return False
+        for place in places:
+            self._claims.setdefault(place, []).append(owner)
+        written.places = tuple(places)
+        written.claimed = True
+        for parked in self._parked:
+            if not set(parked.places).isdisjoint(places):
+                parked.images.clear()
+        return True
+
+    def release(self, written: Written) -> list[int]:
+        """A write has left its places: give the connections that may try again."""
+        if not written.claimed:
+            return []
+        written.claimed = False
+        for place in written.places:
+            claims = self._claims[place]
+            claims.pop()
+            if not claims:
+                del self._claims[place]
+        woken, self._waiting = self._waiting, []
+        return woken
+
+    def park(self, written: Written) -> list[int]:
+        """It waits at the server for what others write: they may."""
+        written.waits = True
+        self._parked.append(written)
+        return self.release(written)
+
+    def end(self, written: Written, now: float) -> list[int]:
+        """Redis has answered it: keep what was applied, and give the connections that may try again."""
+        self._leave(written)
+        if written.writes or written.kept:
+            self._keep(written, now)
+        return self.release(written)
+
+    def drop(self, written: Written, now: float) -> list[int]:
+        """Nobody will answer it any more: if it has left, it may have been applied all the same."""
+        written.writes.clear()
+        if written.sent and not written.waits:
+            written.certain = False
+            self._keep(written, now)
+        self._leave(written)
+        return self.release(written)
+
+    def _leave(self, written: Written) -> None:
+        if written.waits:
+            written.waits = False
+            self._parked.remove(written)
+
+    # -- applied
+
+    def _keep(self, written: Written, now: float) -> None:
+        written.at = now
+        self._applied.append(written)
+        self.size += written.size
+        if written.swap is not None:
+            self._known.clear()
+        since = self.opens if self.window is None else self.window
+        if since is not None and now >= since and self.writes is None:
+            self._known.update(place for place, image in written.images.items() if image)
+        if self.window is None:
+            self._forget_old(now)
+        while self.size > MOST_BYTES:
+            self._forget()
+
+    def _forget_old(self, now: float) -> None:
+        """Let go of what cannot be lost any more."""
+        if self.writes is None:
+            while self._applied[0].at < now - (self.seconds or 0.0):
+                self._forget()
+            return
+        count = sum(len(each.writes) for each in self._applied)
+        while count - len(self._applied[0].writes) >= self.writes:
+            count -= len(self._applied[0].writes)
+            self._forget()
+
+    def _forget(self) -> None:
+        self.size -= self._applied.popleft().size
+
+    # -- the switch
+
+    def lose(self) -> Lost:
+        """Take all that is lost at a switch now."""
+        taken: list[Written] = []
+        count = 0
+        while self._applied:
+            last = self._applied[-1]
+            if count >= self.writes if self.writes is not None else last.at < (self.window or 0.0):
+                break
+            taken.append(self._applied.pop())
+            count += len(last.writes)
+        self._applied.clear()
+        self._known.clear()
+        self.size = 0
+        self.window = None
+        return _lost(taken)
+
+
+def _lost(taken: Sequence[Written]) -> Lost:
+    """What these writes, the last one first, come to, and what puts their places back."""
+    writes = [write for each in reversed(taken) for write in each.writes]
+    kept = [each for unit in reversed(taken) for each in unit.kept]
+    requests: list[bytes] = []
+    first: dict[Place, Image | None] = {}
+    db = 0
+
+    def put_back() -> None:
+        nonlocal db
+        for (where, key), image in first.items():
+            if image is None:
+                kept.append((key.decode("utf-8", "backslashreplace"), "no_image"))
+                continue
+            if where != db:
+                requests.append(encode_command(b"SELECT", b"%d" % where))
+                db = where
+            requests.append(restore(key, image))
+        first.clear()
+
+    for each in taken:
+        if each.swap is not None:
+            put_back()
+            requests.append(encode_command(b"SWAPDB", *(b"%d" % swapped for swapped in each.swap)))
+        # What one that nobody answered for does not know says nothing.
+        first.update(
+            (place, image)
+            for place, image in each.images.items()
+            if image is not None or each.certain
+        )
+    put_back()
+    if db:
+        requests.append(encode_command(b"SELECT", b"0"))
+    return Lost(tuple(writes), tuple(kept), tuple(requests))
+
+
+def refused(lost: Lost, replies: Sequence[bytes] | None) -> Lost:
+    """What was really lost, as the replies to MULTI, the requests and EXEC say: nothing if they were not carried out."""
+    array = None if replies is None else carried_out(replies)
+    if replies is not None and replies[0][:1] == b"-":  # MULTI: so each was carried out by itself
+        array = list(replies[1:-1])
+    if array is None:
+        why = "side_connection" if replies is None else "refused"
+        kept = tuple((name, why) for name, _ in lost.writes)
+        return Lost((), lost.kept + kept, lost.requests)
+    count = sum(raw[:1] == b"-" for raw in array)
+    return Lost(lost.writes, lost.kept + (("RESTORE", "refused"),) * count, lost.requests)
+
+
+def restore(key: bytes, image: Image) -> bytes:
+    """The request that makes a key what it was: its value, type and end."""
+    if image.dump is None:
+        return encode_command(b"UNLINK", key)
+    ends = b"%d" % (image.ends or 0)
+    return encode_command(b"RESTORE", key, ends, image.dump, b"REPLACE", b"ABSTTL")

@@ -1,0 +1,187 @@
+"""Takes down what a failover may have to undo: before each write how its places are, afterwards that it was applied.
+
+Takes the work at the head of a line, and what becomes of it; gives questions ahead of the write (on its own connection where
+that is possible), a write that waits while another connection's is on its way to the same place, and the log's entries.
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final, cast
+
+from chaosproxy.core import modes, swallow
+from chaosproxy.core.command import Command
+from chaosproxy.core.failover import Failover
+from chaosproxy.core.line import Line
+from chaosproxy.core.remembering import questions, read, written_keys
+from chaosproxy.core.resp import encode_command
+from chaosproxy.core.slot import Work
+from chaosproxy.core.undo import EVERYTHING, Place, UndoLog, Written
+
+_SWEEPS: Final = frozenset({"FLUSHALL", "FLUSHDB"})
+_SCRIPTS: Final = frozenset({"EVAL", "EVALSHA", "FCALL"})
+#: What they answer if they find nothing to do is 0.
+_IN_VAIN: Final = frozenset({
+    "COPY", "DEL", "EXPIRE", "EXPIREAT", "HDEL", "HSETNX", "LINSERT", "LPUSHX", "LREM", "MOVE", "MSETNX", "PERSIST", "PEXPIRE",
+    "PEXPIREAT", "PFADD", "RENAMENX", "RPUSHX", "SADD", "SETNX", "SMOVE", "SREM", "UNLINK", "XACK", "XDEL", "XTRIM", "ZREM",
+    "ZREMRANGEBYLEX", "ZREMRANGEBYRANK", "ZREMRANGEBYSCORE",
+})  # fmt: skip
+_NULLS: Final = (b"*-1", b"$-1", b"_")
+#: How often the side connection is asked, and has answered, before a command sent earlier has surely been met.
+_SURELY: Final = 2
+
+
+def ready(line: Line, work: Work, carried: Sequence[Work], now: float) -> bool:
+    """Have it taken down what this is going to change; False while that is not known, or others change it.
+
+    `carried`: of an EXEC, the works of its transaction.
+    """
+    if work.final is not None or not line.engine.failovers:
+        return True
+    transaction = line.modes.transaction
+    if transaction is not None and work.name.upper not in modes.NEVER_QUEUED:
+        work.watched = True  # to be found again when EXEC comes, and when that is answered
+        return True
+    if work.waiting:
+        return False
+    works = list(carried) if work.name.upper == b"EXEC" else [work]
+    for live in line.engine.failovers:
+        state = cast("Failover", live.state)
+        log = state.log if state.records(now) else None
+        if log is not None and not _take_down(line, work, log, works, now):
+            return False
+    return not work.waiting
+
+
+def _take_down(line: Line, work: Work, log: UndoLog, works: Sequence[Work], now: float) -> bool:
+    if any(each is log for each, _ in work.undo):
+        return True
+    written = Written(line.connection)
+    found = [_places(each, written) for each in works]
+    places = log.reach(place for each, _ in found for place in each)
+    if not places:
+        return True
+    aside = not line.takes_ours or any(db not in (line.db, EVERYTHING[0]) for db, _ in places)
+    if aside and line.expect:
+        return False
+    if not log.claim(written, places):
+        return False
+    work.undo.append((log, written))
+    for each, (own, why_not) in zip(works, found, strict=True):
+        if own:
+            each.units.append((written, why_not))
+    for place in log.missing(places):
+        if place != EVERYTHING:
+            written.images[place] = None
+            _ask(line, work, written, place, now, aside=aside)
+    return True
+
+
+def _places(work: Work, written: Written) -> tuple[list[Place], str]:
+    """Where a command may write, and why it cannot be undone, if it cannot."""
+    command, db = work.sent, work.exchange.db
+    if command.spec is None or not command.spec.is_write or work.swallowed is not None:
+        return [], ""
+    if command.name in _SWEEPS:
+        return [EVERYTHING], "sweeps"
+    if command.name == "SWAPDB":
+        numbers = [_number(arg) for arg in command.args[1:3]]
+        written.swap = (numbers[0] or 0, numbers[-1] or 0)
+        return [EVERYTHING], ""
+    if not work.whole:
+        return [EVERYTHING], "too_large"
+    places = [(db, key) for key in written_keys(command)]
+    there = _elsewhere(command)
+    if there is not None:
+        moved = [(there, key) for _, key in places]
+        places = places + moved if command.name == "MOVE" else moved
+    return (places, "") if places else ([EVERYTHING], "no_keys")
+
+
+def _elsewhere(command: Command) -> int | None:
+    """The other database that a command writes to, if it names one."""
+    args = command.args
+    if command.name == "MOVE":
+        return _number(args[2]) if len(args) > 2 else None
+    if command.name == "COPY":
+        for word, value in pairwise(args[3:]):
+            if (word or b"").upper() == b"DB":
+                return _number(value)
+    return None
+
+
+def _number(arg: bytes | None) -> int | None:
+    return int(arg) if arg is not None and arg.isdigit() else None
+
+
+def _ask(
+    line: Line, work: Work, written: Written, place: Place, now: float, *, aside: bool
+) -> None:
+    db, key = place
+
+    def answered(replies: Sequence[bytes] | None, then: float) -> None:
+        del then
+        work.waiting -= aside
+        written.images[place] = None if replies is None else read(replies)
+
+    requests = questions(line, key)
+    if aside:
+        work.waiting += 1
+        line.ask_side([encode_command(*request) for request in requests], db, answered)
+    else:
+        line.send_hidden(requests, now, answered)
+
+
+def is_waiting(line: Line) -> bool:
+    """Whether what is to be answered next is a command that may wait at the server for what others write."""
+    if not line.blocking or line.modes.transaction is not None:
+        return False
+    slot = line.expect[0]
+    command = Command.parse(line.world.table, slot.args or (slot.name.upper,), b"")
+    return swallow.waits(command, queued=False)
+
+
+def sent(line: Line, work: Work) -> None:
+    """It is on its way to Redis. One that may wait there lets others write where it waits, as soon as it surely does."""
+    for log, written in work.undo:
+        written.sent = True
+        if swallow.waits(work.sent, queued=False):
+            _park(line, log, written, _SURELY)
+
+
+def _park(line: Line, log: UndoLog, written: Written, times: int) -> None:
+    def answered(replies: Sequence[bytes] | None, now: float) -> None:
+        del replies, now
+        if not written.claimed:
+            return
+        if times > 1:
+            _park(line, log, written, times - 1)
+        else:
+            line.wake(log.park(written))
+
+    line.ask_side([encode_command(b"PING")], 0, answered)
+
+
+def settle(line: Line, work: Work, raw: bytes, now: float) -> None:
+    """Redis has answered it (`raw`: the reply, or its header): whether it was applied is known."""
+    for written, why_not in work.units:
+        if why_not and raw[:1] != b"-":
+            written.kept.append((work.sent.name, why_not))
+        elif _acted(work.sent, raw):
+            written.writes.append((work.sent.name, written_keys(work.sent)))
+    work.units.clear()
+    for log, written in work.undo:
+        line.wake(log.end(written, now))
+    work.undo.clear()
+
+
+def _acted(command: Command, raw: bytes) -> bool:
+    """Whether a write that was answered this may have changed anything."""
+    if raw.startswith((b"-", b"!")):
+        return False
+    name = command.name
+    if raw.startswith(_NULLS):
+        gives_old = name == "GETSET" or any(
+            (arg or b"").upper() == b"GET" for arg in command.args[3:]
+        )
+        return name in _SCRIPTS or gives_old
+    return not (raw.rstrip() == b":0" and name in _IN_VAIN)

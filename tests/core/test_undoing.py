@@ -1,0 +1,439 @@
+"""Before each write it is asked how its places are: where, when not, and who waits meanwhile."""
+
+import pytest
+
+from chaosproxy.core.fault import ServerInfo
+from chaosproxy.core.memory import Image
+from chaosproxy.core.undo import restore
+from tests.conversation import Talk
+from tests.failing import Director
+
+RULE = "- {fault: failover, name: fo, style: managed, lose: {writes: 9}, when: {trigger: manual}}"
+DUMPED = ('"v"', ":-1")
+
+
+def fail_over(talk):
+    """Let it happen; gives what was lost."""
+    director = Director(talk)
+    talk.world.engine.by_name["fo"].counter.requests = 1
+    director.look()
+    assert director.lost is not None
+    return director.lost
+
+
+def asks(*keys):
+    return [f"{name} {key}" for key in keys for name in ("DUMP", "PEXPIRETIME")]
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_just_ahead(protocol):
+    """On the client's own connection, right before the write; the client sees its own reply only."""
+    with Talk(RULE, protocol=protocol) as talk:
+        talk.client("SET k v", "GET k")
+        talk.expect_upstream(*asks("k"), "SET k v", "GET k")
+        talk.upstream(*DUMPED, "+OK", '"v"')
+        talk.expect_client("+OK", '"v"')
+        lost = fail_over(talk)
+        assert lost.writes == (("SET", (b"k",)),)
+        assert lost.requests == (restore(b"k", Image(b"v")),)
+
+
+def test_old_servers():
+    """Before 7.0 there is no PEXPIRETIME."""
+    with Talk(RULE, server=ServerInfo("Redis", (6, 2, 0))) as talk:
+        talk.client("SET k v")
+        talk.expect_upstream("DUMP k", "PTTL k", "TIME", "SET k v")
+        talk.upstream('"v"', ":500", '*["1700000000" "0"]', "+OK")
+        talk.expect_client("+OK")
+        assert fail_over(talk).requests == (restore(b"k", Image(b"v", 1700000000500)),)
+
+
+def test_reads_are_not_asked_about():
+    """Nor is what the server does not know."""
+    with Talk(RULE) as talk:
+        talk.client("GET k", "NOSUCH k", "PING")
+        talk.expect_upstream("GET k", "NOSUCH k", "PING")
+        talk.upstream("$-1", "-ERR unknown command", "+PONG")
+        talk.heard("client")
+        assert fail_over(talk).writes == ()
+
+
+def test_what_others_write_waits():
+    """Two connections write to one key one after the other, to different keys at once, and one alone as it likes."""
+    with Talk(RULE) as talk, talk.another() as other, talk.another() as third:
+        talk.client("INCR k", "INCR k")
+        talk.expect_upstream(*asks("k"), "INCR k", *asks("k"), "INCR k")
+        other.client("INCR k", "GET k")
+        third.client("INCR other")
+        third.expect_upstream(*asks("other"), "INCR other")
+        other.expect_silence()
+        talk.upstream(*DUMPED, ":2")
+        other.expect_silence()
+        talk.upstream(*DUMPED, ":3")
+        talk.expect_client(":2", ":3")
+        other.expect_upstream(*asks("k"), "INCR k", "GET k")
+        other.upstream(*DUMPED, ":4", '"4"')
+        other.expect_client(":4", '"4"')
+        third.upstream(*DUMPED, ":1")
+        third.expect_client(":1")
+        assert [keys for _, keys in fail_over(talk).writes] == [(b"k",)] * 3 + [(b"other",)]
+
+
+def test_what_is_refused_is_no_write():
+    """And lets others go on."""
+    with Talk(RULE) as talk, talk.another() as other:
+        talk.client("LPUSH k v")
+        other.client("SET k v")
+        talk.heard("upstream")
+        talk.upstream(*DUMPED, "-WRONGTYPE no list")
+        talk.expect_client("-WRONGTYPE no list")
+        other.expect_upstream(*asks("k"), "SET k v")
+        other.upstream(*DUMPED, "+OK")
+        other.expect_client("+OK")
+        assert [name for name, _ in fail_over(talk).writes] == ["SET"]
+
+
+@pytest.mark.parametrize(
+    ("command", "reply", "counts"),
+    [
+        ("SET k v NX", "$-1", False),
+        ("SET k v NX", "_", False),
+        ("SET k v XX GET", "$-1", True),
+        ("GETSET k v", "$-1", True),
+        ("LPOP k", "$-1", False),
+        ("DEL k", ":0", False),
+        ("HSET k f v", ":0", True),
+        ("SADD k a", ":0", False),
+        ("EVAL return 1 k", "$-1", True),
+        ("XADD k NOMKSTREAM * a b", "_", False),
+        ("INCR k", ":0", True),
+    ],
+)
+def test_what_was_done_in_vain(command, reply, counts):
+    """A write that found nothing to do is none that could be lost."""
+    command = command.replace("EVAL return 1 k", "EVAL x 1 k")
+    with Talk(RULE) as talk:
+        talk.client(command)
+        talk.expect_upstream(*asks("k"), command)
+        talk.upstream(*DUMPED, reply)
+        talk.expect_client(reply)
+        assert len(fail_over(talk).writes) == counts
+
+
+@pytest.mark.parametrize(
+    ("command", "keys"),
+    [
+        ("RENAME a b", "ab"),
+        ("SMOVE a b m", "ab"),
+        ("SUNIONSTORE a b c", "a"),
+        ("SORT a STORE b", "b"),
+        ("COPY a b", "b"),
+        ("COPY a b REPLACE", "b"),
+        ("MSET a 1 b 2", "ab"),
+        ("EVAL x 2 a b", "ab"),
+        ("LMOVE a b LEFT LEFT", "ab"),
+    ],
+)
+def test_which_keys(command, keys):
+    """All that it may change, and none that it only reads."""
+    with Talk(RULE) as talk:
+        talk.client(command)
+        talk.expect_upstream(*asks(*keys), command)
+        talk.upstream(*DUMPED * len(keys), "+OK")
+        talk.expect_client("+OK")
+
+
+@pytest.mark.parametrize(
+    ("command", "places"),
+    [
+        ("MOVE k 3", [(0, b"k"), (3, b"k")]),
+        ("COPY k c DB 3", [(3, b"c")]),
+        ("COPY k c REPLACE DB 3", [(3, b"c")]),
+    ],
+)
+def test_another_database(command, places):
+    """What goes to another one is asked on the side, and the write waits for that; what came before is answered first."""
+    with Talk(RULE) as talk:
+        talk.client("GET x", command)
+        talk.expect_upstream("GET x")
+        talk.upstream("$-1")
+        talk.expect_client("$-1")
+        for db, key in places:
+            assert talk._asked[0].db == db
+            assert talk._asked[0].requests[0].endswith(b"%s\r\n" % key)
+            talk.expect_silence()
+            talk.side(*DUMPED)
+        talk.expect_upstream(command)
+        talk.upstream(":1")
+        talk.expect_client(":1")
+        keys = {request for request in fail_over(talk).requests if b"RESTORE" in request}
+        assert keys == {restore(key, Image(b"v")) for _, key in places}
+
+
+@pytest.mark.parametrize("command", ["MOVE k", "MOVE k x", "COPY a b DB x", "COPY a b DB"])
+def test_nonsense_is_the_servers(command):
+    """What names no database is asked about as it stands; the server refuses it."""
+    with Talk(RULE) as talk:
+        talk.client(command)
+        assert talk.heard("upstream").endswith(command.split()[-1].encode() + b"\r\n")
+        talk.upstream(*DUMPED, "-ERR syntax")
+        talk.expect_client("-ERR syntax")
+        assert fail_over(talk).writes == ()
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ("FLUSHALL", "sweeps"),
+        ("FLUSHDB ASYNC", "sweeps"),
+        ("EVAL x 0", "no_keys"),
+        ("FUNCTION FLUSH", "no_keys"),
+    ],
+)
+def test_what_cannot_be_undone(command, why):
+    """It is carried out and named; nobody else writes meanwhile."""
+    with Talk(RULE) as talk, talk.another() as other:
+        talk.client(command)
+        talk.expect_upstream(command)
+        other.client("SET k v")
+        other.expect_silence()
+        talk.upstream("+OK")
+        talk.expect_client("+OK")
+        other.expect_upstream(*asks("k"), "SET k v")
+        other.upstream(*DUMPED, "-OOM no")
+        other.expect_client("-OOM no")
+        lost = fail_over(talk)
+        assert (lost.writes, [reason for _, reason in lost.kept]) == ((), [why])
+
+
+def test_swapped_databases():
+    """They are swapped back."""
+    with Talk(RULE) as talk:
+        talk.client("SWAPDB 0 3", "SWAPDB x", "SWAPDB x y")
+        talk.expect_upstream("SWAPDB 0 3", "SWAPDB x", "SWAPDB x y")
+        talk.upstream("+OK", "-ERR", "-ERR")
+        talk.expect_client("+OK", "-ERR", "-ERR")
+        assert fail_over(talk).requests[0].split()[2] == b"SWAPDB"
+
+
+def test_too_large():
+    """A request that is not held as a whole is not taken down, and that is said."""
+    with Talk(RULE, max_buffer=1000) as talk:
+        raw = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$2000\r\n" + b"v" * 2000 + b"\r\n"
+        for start in range(0, len(raw), 500):
+            talk.client(raw[start : start + 500])
+        talk.expect_upstream(raw)
+        talk.upstream("+OK")
+        talk.expect_client("+OK")
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_a_transaction(protocol):
+    """Its places are asked about on the side when EXEC comes, in the database that each command runs in; it is one."""
+    with Talk(RULE, protocol=protocol) as talk, talk.another() as other:
+        talk.client("MULTI", "SET a 1", "SELECT 3", "LPUSH b x", "GET a", "EXEC")
+        talk.expect_upstream("MULTI")
+        talk.upstream("+OK")
+        for queued in ("SET a 1", "SELECT 3", "LPUSH b x", "GET a"):
+            talk.expect_upstream(queued)
+            talk.upstream("+QUEUED")
+        talk.expect_client("+OK", *["+QUEUED"] * 4)
+        other.client("SET a 2")
+        other.expect_silence()
+        assert [(ask.db, b"DUMP" in ask.requests[0]) for ask in talk._asked] == [
+            (0, True),
+            (3, True),
+        ]
+        talk.side(*DUMPED)
+        talk.expect_silence()
+        talk.side("$-1", ":-2")
+        talk.expect_upstream("EXEC")
+        talk.upstream('*[+OK +OK -WRONGTYPE "1"]')
+        talk.expect_client('*[+OK +OK -WRONGTYPE "1"]')
+        other.expect_upstream(*asks("a"), "SET a 2")
+        other.upstream(*DUMPED, "+OK")
+        other.expect_client("+OK")
+        assert fail_over(talk).writes == (("SET", (b"a",)),) * 2
+
+
+@pytest.mark.parametrize("ending", ["DISCARD", "null", "error"])
+def test_a_transaction_that_is_none(ending):
+    """What was not carried out is no write, and holds nobody up."""
+    with Talk(RULE) as talk:
+        talk.client("MULTI", "SET a 1")
+        talk.upstream("+OK")
+        talk.upstream("+QUEUED")
+        talk.client("DISCARD" if ending == "DISCARD" else "EXEC")
+        if ending != "DISCARD":
+            talk.side(*DUMPED)
+        talk.upstream({"DISCARD": "+OK", "null": "*-1", "error": "-EXECABORT no"}[ending])
+        talk.heard("client")
+        talk.heard("upstream")
+        talk.client("SET a 2")
+        talk.expect_upstream(*asks("a"), "SET a 2")
+        talk.upstream(*DUMPED, "+OK")
+        talk.expect_client("+OK")
+        assert len(fail_over(talk).writes) == 1
+
+
+def test_a_transaction_waits_for_others():
+    """EXEC waits while another connection writes to one of its keys."""
+    with Talk(RULE) as talk, talk.another() as other:
+        other.client("SET a 0")
+        other.heard("upstream")
+        talk.client("MULTI", "SET a 1", "EXEC")
+        talk.upstream("+OK")
+        talk.upstream("+QUEUED")
+        talk.heard("client")
+        talk.heard("upstream")
+        assert not talk._asked
+        other.upstream(*DUMPED, "+OK")
+        other.expect_client("+OK")
+        talk.side(*DUMPED)
+        talk.expect_upstream("EXEC")
+        talk.upstream("*[+OK]")
+        talk.expect_client("*[+OK]")
+
+
+def test_who_gives_no_replies():
+    """Where the client gets none, the side connection asks; the write counts as applied."""
+    with Talk(RULE) as talk:
+        talk.client("CLIENT REPLY OFF")
+        talk.heard("upstream")
+        talk.client("SET a 1")
+        talk.side(*DUMPED)
+        talk.expect_upstream("SET a 1")
+        talk.client("CLIENT REPLY ON", "PING")
+        talk.upstream("+OK")
+        talk.expect_upstream("CLIENT REPLY ON", "PING")
+        talk.upstream("+PONG")
+        talk.heard("client")
+        assert fail_over(talk).writes == (("SET", (b"a",)),)
+
+
+def test_the_side_connection_fails():
+    """What could not be asked is not known."""
+    with Talk(RULE) as talk:
+        talk.client("MOVE k 3")
+        talk.side()
+        talk.side(*DUMPED)
+        talk.expect_upstream("MOVE k 3")
+        talk.upstream(":1")
+        talk.expect_client(":1")
+        assert fail_over(talk).kept == (("k", "no_image"),)
+
+
+def test_one_that_waits():
+    """BLPOP holds its keys until it surely waits; then others may write, and what it gets counts with what they gave."""
+    with Talk(RULE) as talk, talk.another() as other:
+        talk.client("BLMOVE a b LEFT LEFT 0")
+        talk.expect_upstream(*asks("a", "b"), "BLMOVE a b LEFT LEFT 0")
+        talk.upstream(*DUMPED * 2)
+        assert not talk.conversation.quiet or talk.conversation.blocked
+        other.client("RPUSH a x")
+        other.expect_silence()
+        talk.side("+PONG")
+        other.expect_silence()
+        talk.side("+PONG")
+        other.expect_upstream(*asks("a", "b"), "RPUSH a x")
+        other.upstream(*DUMPED * 2, ":1")
+        other.expect_client(":1")
+        talk.upstream('"x"')
+        talk.expect_client('"x"')
+        lost = fail_over(talk)
+        assert [name for name, _ in lost.writes] == ["RPUSH", "BLMOVE"]
+        assert len(lost.requests) == 2
+
+
+def test_one_that_need_not_wait():
+    """What is answered at once is a write like any other."""
+    with Talk(RULE) as talk:
+        talk.client("BLPOP a 0")
+        talk.expect_upstream(*asks("a"), "BLPOP a 0")
+        talk.upstream(*DUMPED, '*["a" "x"]')
+        talk.expect_client('*["a" "x"]')
+        talk.side("+PONG")
+        assert len(fail_over(talk).writes) == 1
+
+
+def test_one_that_waited_in_vain():
+    """Nothing was written."""
+    with Talk(RULE) as talk:
+        talk.client("BLPOP a 1")
+        talk.heard("upstream")
+        talk.upstream(*DUMPED)
+        talk.side("+PONG")
+        talk.side("+PONG")
+        talk.upstream("*-1")
+        talk.expect_client("*-1")
+        assert fail_over(talk).writes == ()
+
+
+def test_who_goes_away():
+    """A write whose client is gone may have been applied: what is known of it is undone, and others go on."""
+    with Talk(RULE) as talk, talk.another() as other, talk.another() as third:
+        talk.client("SET k 1")
+        talk.heard("upstream")
+        talk.upstream(*DUMPED)
+        other.client("SET k 2")
+        third.client("SET k 3")
+        other.client_gone()
+        talk.client_gone()
+        third.expect_upstream(*asks("k"), "SET k 3")
+        third.upstream('"w"', ":-1", "+OK")
+        third.expect_client("+OK")
+        lost = fail_over(third)
+        assert lost.writes == (("SET", (b"k",)),)
+        assert lost.requests == (restore(b"k", Image(b"v")),)
+
+
+def test_another_fault_ends_it():
+    """What Redis never sees is not asked about; what another fault swallows neither."""
+    rules = RULE + "\n- {fault: reply, match: {commands: SET}, at: before_forward, error: OOM}"
+    with Talk(rules) as talk:
+        talk.client("SET k v")
+        talk.expect_upstream()
+        talk.expect_client("-OOM command not allowed when used memory > 'maxmemory'.")
+        assert fail_over(talk).writes == ()
+
+
+def test_swallowed_in_a_transaction():
+    """A queued write that another fault keeps from having an effect changes nothing."""
+    rules = RULE + "\n- {fault: reply, match: {commands: SET}, at: before_forward, value: OK}"
+    with Talk(rules) as talk:
+        talk.client("MULTI", "SET k v", "EXEC")
+        talk.upstream("+OK")
+        talk.expect_upstream("MULTI", "EXEC")
+        talk.upstream("*[]")
+        talk.heard("client")
+        assert fail_over(talk).writes == ()
+
+
+def test_nothing_may_be_lost():
+    """Without `lose` nothing is asked."""
+    with Talk("- {fault: failover, style: managed, when: {trigger: manual}}") as talk:
+        talk.client("SET k v")
+        talk.expect_upstream("SET k v")
+        talk.upstream("+OK")
+        talk.expect_client("+OK")
+
+
+def test_a_waiting_client_in_the_middle():
+    """Only a command that is next to be answered, and outside a transaction, is one that somebody waits in."""
+    with Talk(RULE) as talk:
+        talk.client("XREAD STREAMS s 0", "BLPOP a 0")
+        assert not talk.conversation.blocked
+        talk.heard("upstream")
+        talk.upstream("*-1")
+        talk.expect_client("*-1")
+        assert not talk.conversation.blocked, "what its keys are is asked first"
+        talk.upstream(*DUMPED)
+        assert talk.conversation.blocked
+        talk.upstream("*-1")
+        talk.expect_client("*-1")
+        talk.client("MULTI", "BLPOP a 0")
+        talk.upstream("+OK")
+        assert not talk.conversation.blocked
+        talk.upstream("+QUEUED")
+        talk.heard("client")
+        talk.heard("upstream")

@@ -1,0 +1,191 @@
+"""A failover in a running proxy: by the clock and on request, its steps in their times, what waits, what is undone in order."""
+
+import threading
+import time
+
+import pytest
+
+from tests.proxying import serve_proxy, wait_for
+from tests.wire import connected
+
+READONLY = "READONLY You can't write against a read only replica."
+PROFILE = "faults:\n- {{fault: failover, name: fo, {}}}\n"
+
+
+@pytest.fixture
+def proxy(either_loop, redis70):
+    with serve_proxy(redis70.url) as proxy:
+        yield proxy
+
+
+def details(proxy):
+    return [event.get("detail", "") for event in proxy.events("fo")]
+
+
+def switched(proxy):
+    wait_for(lambda: any("switched" in detail for detail in details(proxy)), "the switch")
+
+
+def test_by_the_clock(proxy):
+    """Nobody sends anything: it begins in its time, is counted, and who was connected is with the old primary."""
+    with proxy.connect() as old:
+        old.ask("SET", "k", "1")
+        proxy.use(PROFILE.format("style: managed, when: {from: 200ms}"))
+        assert old.ask("SET", "k", "2") == "OK"
+        switched(proxy)
+        assert proxy.metric("failovers_total") == 1
+        assert old.ask("SET", "k", "3") == READONLY
+        assert old.ask("GET", "k") == b"2"
+        with proxy.connect() as new:
+            assert new.ask("SET", "k", "4") == "OK"
+
+
+def test_on_request(proxy):
+    """As often as it is asked, and with it what is armed by it."""
+    proxy.use(
+        PROFILE.format("style: managed, when: {trigger: manual}")
+        + "- {fault: failover, name: second, when: {armed_by: fo}, style: restart}\n"
+    )
+    with proxy.connect() as old:
+        assert old.ask("SET", "k", "1") == "OK"
+        proxy.service.trigger("fo")
+        switched(proxy)
+        assert old.read_to_end()[1] == "RST"
+    wait_for(lambda: proxy.metric("failovers_total") == 2, "both")
+    proxy.service.trigger("fo")
+    wait_for(lambda: proxy.metric("failovers_total") == 3, "the third")
+
+
+def test_the_whole_sequence(proxy):
+    """Connections are kept, nobody is accepted, then LOADING, then it is there; at rejoin the old ones are closed."""
+    with connected(proxy.port, 2) as (old, blocked):
+        old.ask("PING")
+        blocked.send("BLPOP", "q", "0")
+        proxy.use(
+            PROFILE.format(
+                "style: sentinel, when: {from: 100ms}, old_connections: keep, blocked_clients: UNBLOCKED, outage: 500ms, "
+                "loading: 500ms, rejoin: 1500ms"
+            )
+        )
+        assert blocked.read()[0].startswith(b"-UNBLOCKED force unblock")
+        assert blocked.read_to_end() == (b"", "FIN")
+        assert old.ask("SET", "k", "1") == READONLY
+        with pytest.raises(ConnectionRefusedError):
+            proxy.connect()
+        switched(proxy)
+        with _connect_at_last(proxy) as new:
+            assert new.ask("PING").startswith("LOADING")
+            assert old.ask("SET", "k", "1") == READONLY
+            wait_for(lambda: new.ask("PING") == "PONG", "the new primary")
+            assert old.read_to_end() == (b"", "FIN")
+            assert new.ask("SET", "k", "2") == "OK"
+
+
+def _connect_at_last(proxy):
+    while True:
+        try:
+            return proxy.connect()
+        except ConnectionRefusedError:
+            time.sleep(0.01)
+
+
+def test_new_connections_are_reset(proxy):
+    """In such a phase they are accepted and reset."""
+    proxy.use(PROFILE.format("style: steps, steps: [{reset_new: 60s}]"))
+    wait_for(lambda: details(proxy), "its beginning")
+    try:
+        with proxy.connect() as new:
+            assert new.read_to_end()[1] == "RST"
+    except ConnectionResetError:
+        pass  # before it knew that it was connected
+
+
+def test_held(proxy):
+    """Commands wait as long as a step says, and are then refused by what has become of the primary."""
+    with proxy.connect() as client:
+        client.ask("PING")
+        began = time.monotonic()
+        proxy.use(PROFILE.format("style: steps, steps: [{hold: 300ms}, switch]"))
+        assert client.ask("SET", "k", "1") == READONLY
+        assert time.monotonic() - began >= 0.3
+
+
+def test_undone_in_order(proxy):
+    """Who reads on a new connection the moment it is accepted sees nothing of what is lost; a swap is taken back as well."""
+    with proxy.connect() as client:
+        client.ask("SET", "k", "old", "EX", "1000")
+        proxy.use(PROFILE.format("style: managed, lose: {for: 60s}, when: {trigger: manual}"))
+        client.ask("SET", "k", "new")
+        client.ask("DEL", "k")
+        client.ask("SADD", "k", "other")
+        client.ask("FLUSHDB")
+        client.ask("SET", "made", "v")
+        client.ask("SWAPDB", "0", "3")
+        client.ask("SET", "made", "w")
+        assert client.ask("GET", "made") == b"w"
+        proxy.service.trigger("fo")
+        switched(proxy)
+        assert client.ask("GET", "k") == b"old"
+        assert 990 < client.ask("TTL", "k") <= 1000
+        assert client.ask("GET", "made") is None
+        client.ask("SELECT", "3")
+        assert client.ask("DBSIZE") == 0
+    event = next(event for event in proxy.events("fo") if event["applied"] == "undone")
+    assert event["outcome"] == "false_ok"
+    assert set(event["keys"]) == {"k", "made"}
+    assert proxy.metric("keys_touched_total", fault="fo", how="undone") == 2
+    assert proxy.metric("faults_skipped_total", fault="fo", reason="sweeps") == 1
+
+
+def test_without_the_right_to_undo(proxy, redis70):
+    """Where the side connection may not put a key back, nothing is called undone."""
+    with proxy.connect() as client:
+        proxy.use(PROFILE.format("style: managed, lose: {for: 60s}, when: {trigger: manual}"))
+        client.ask("SET", "k", "new")
+        with redis70.connect() as direct:
+            direct.ask("ACL", "SETUSER", "default", "-unlink", "-restore")
+            try:
+                proxy.service.trigger("fo")
+                switched(proxy)
+            finally:
+                direct.ask("ACL", "SETUSER", "default", "+@all")
+        assert client.ask("GET", "k") == b"new"
+    assert proxy.metric("faults_skipped_total", fault="fo", reason="refused") == 1
+    assert "nothing lost" in details(proxy)[-1]
+
+
+def test_what_hangs_is_not_waited_for(proxy, redis70):
+    """A server that does not answer holds nothing up for ever: after a while the failover goes on."""
+    with connected(proxy.port, 2) as (busy, other):
+        other.ask("PING")
+        with redis70.connect() as direct:
+            direct.ask("CLIENT", "PAUSE", "4000", "WRITE")
+            busy.send("SET", "k", "1")
+            began = time.monotonic()
+            proxy.use(PROFILE.format("style: sentinel"))
+            assert other.read_to_end()[1] == "RST"
+            assert 1.9 < time.monotonic() - began < 4
+            direct.ask("CLIENT", "UNPAUSE")
+
+
+def test_another_profile_in_the_middle(proxy):
+    """It ends there: nothing waits, nobody is refused any more."""
+    with proxy.connect() as client:
+        client.ask("PING")
+        proxy.use(PROFILE.format("style: steps, steps: [{hold: 60s}, switch]"))
+        answers = []
+        waiting = threading.Thread(target=lambda: answers.append(client.ask("SET", "k", "1")))
+        waiting.start()
+        wait_for(lambda: details(proxy), "its beginning")
+        proxy.use("calm")
+        waiting.join(10)
+        assert answers == ["OK"]
+
+
+def test_the_proxy_ends_in_the_middle(either_loop, redis70):
+    """A failover keeps no proxy from ending."""
+    with serve_proxy(redis70.url) as proxy:
+        proxy.use(PROFILE.format("style: steps, steps: [{refuse: 60s}, switch]"))
+        wait_for(lambda: details(proxy), "its beginning")
+    with serve_proxy(redis70.url) as proxy:
+        proxy.use(PROFILE.format("style: managed, when: {from: 60s}"))
