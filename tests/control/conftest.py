@@ -1,12 +1,13 @@
 """Fixtures of the control API's tests: a server before a proxy that is none, and one that asks it.
 
-Takes nothing; gives `serve`, `backend` and `ask`.
+Takes nothing; gives `serve`, `backend` and `ask`, and the browser of the page's tests.
 """
 
 import pytest
 
 from chaosproxy.control.server import ControlServer
 from chaosproxy.net.address import Address
+from tests.chromium import browser  # noqa: F401 - a fixture
 from tests.control.asking import Backend, request
 
 

@@ -64,13 +64,12 @@ async function end(id) {
   soon(true);
 }
 
-async function look() {
-  if (seen) show((await ask("GET", "/connections")).connections);
-}
-
 export function start() {
-  // Thousands of them are much to say: the more there are, the less often; not at all while nobody sees them.
-  soon = again(look, () => 2000 + 5 * many);
+  // Thousands of them are much to say: the more there are, the less often; and seldom while nobody sees them.
+  soon = again(
+    async () => show((await ask("GET", "/connections")).connections),
+    () => (seen ? 2000 : 10_000) + 5 * many,
+  );
   new IntersectionObserver((entries) => {
     const before = seen;
     seen = entries.at(-1).isIntersecting;

@@ -26,7 +26,7 @@ export function show(force) {
   say($("generation"), force.generation);
   say($("fired"), count(force.faults.reduce((sum, fault) => sum + fault.fired, 0)));
   tellSince();
-  if (fresh) document.title = `${force.name} – chaosproxy`;
+  if (fresh) document.title = `${force.name} · chaosproxy`;
   const about = [force.description, force.healthy && `Healthy: ${force.healthy}`].filter(Boolean).join(" ");
   $("description").hidden = !about;
   say($("description"), about);

@@ -159,7 +159,7 @@ function tell(shown, span) {
   const took = shown.reduce((sum, second) => sum + second.seconds, 0);
   const delayed = shown.reduce((sum, second) => sum + second.delayed, 0);
   const delay = shown.reduce((sum, second) => sum + second.delay, 0);
-  const fired = [...firedIn(shown)].map(([name, number]) => `${name} ${count(number)} times`);
+  const fired = [...firedIn(shown)].map(([name, number]) => `${name} ${number === 1 ? "once" : `${count(number)} times`}`);
   const words = [
     `In the last ${duration(Math.min(span, Math.round(took)))}: ${count(commands)} commands, ${rough(commands / took)} a second.`,
     delayed > 0 ? `${count(delayed)} were delayed, by ${duration(delay / delayed)} on average.` : "None was delayed.",
