@@ -1,0 +1,217 @@
+"""Customers of the support bot: one after the other, on whichever pod; and how whole the memory is afterwards.
+
+Takes pods and a proxy's URL; a scene returns if every turn that was acknowledged is there, in order, byte for byte, and raises
+Broken if not.
+"""
+
+import json
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from tests.clients.installs import Install
+from tests.stories.counting import Broken, Void
+
+BOT = Path(__file__).with_name("bot.py")
+APPS = ("buggy", "repaired")
+#: LangChain as bots were written with it, and as they are now.
+STACKS = {
+    "buffer": (
+        "langchain==0.3.27",
+        "langchain-core==0.3.86",
+        "langchain-community==0.3.31",
+        "redis==5.2.1",
+    ),
+    "runnable": ("langchain-core==1.8.3", "langchain-community==0.4.2", "redis==8.1.0"),
+}
+#: Two requests of one customer reach two pods so many seconds apart.
+SECOND_REQUEST = 0.2
+#: A memory that takes longer than this under calm says something of the machine, in seconds.
+SLOW = 0.15
+#: How often a customer who sees an error sends the message again.
+TRIES = 10
+#: What customers write: every kind of character that takes more than one byte.
+TEXTS = [
+    "Hello, my order 4711 has not arrived 😢",
+    "Grüße aus Köln, naïve café",
+    "👩‍👩‍👧‍👦 and 🇩🇪 and é (e with an accent of its own)",
+    "注文はまだ届いていません",
+    "где мой заказ?",
+    "Thanks 🙂🙂🙂",
+]
+
+
+class Pod:
+    """A running pod of the bot; a request at a time."""
+
+    def __init__(self, install: Install) -> None:
+        self._process = install.start(BOT)
+        self._free = threading.Lock()
+        said = self._process.stdout.readline()
+        assert said == "ready\n", self._process.communicate()
+
+    def ask(self, **request: object) -> dict[str, Any]:
+        with self._free:
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+            assert line, self._process.stderr.read()
+        return json.loads(line)
+
+    def close(self) -> None:
+        """Let it end, which it does at the end of its input."""
+        self._process.communicate(timeout=20)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+@dataclass(slots=True)
+class Customer:
+    """One customer, whose page shows what was acknowledged."""
+
+    app: str
+    url: str
+    session: str = field(default_factory=lambda: uuid.uuid4().hex)
+    #: Questions and answers, as the page shows them.
+    page: list[str] = field(default_factory=list)
+    #: Calls of the memory, the exceptions that came of them, and errors that the customer saw.
+    calls: Counter[str] = field(default_factory=Counter)
+    raised: Counter[str] = field(default_factory=Counter)
+    errors: list[str] = field(default_factory=list)
+    slowest: float = 0.0
+
+    def say(self, pod: Pod, text: str) -> None:
+        """Send a message until it is answered."""
+        message, knows = uuid.uuid4().hex, len(self.page)
+        for _ in range(TRIES):
+            said = self.ask(pod, do="turn", id=message, text=text, knows=knows)
+            if "error" not in said:
+                break
+            self.errors.append(said["error"])
+        else:
+            raise Broken(f"{TRIES} errors, the last one {self.errors[-1]}")
+        self.page += [text, said["answer"]]
+        if said["held"] == 0 and knows:
+            raise Broken(f"taken for a new customer at message {knows}; {self.told()}")
+
+    def told(self) -> str:
+        return f"calls {dict(self.calls)}, exceptions {dict(self.raised)}, errors {self.errors}"
+
+    def ask(self, pod: Pod, at: str | None = None, **request: object) -> dict[str, Any]:
+        said = pod.ask(app=self.app, url=at or self.url, session=self.session, **request)
+        self.calls.update(said["calls"])
+        self.raised.update(said["raised"])
+        self.slowest = max(self.slowest, said["slowest"])
+        return said
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Two pods, the proxy's URL, and the server's own, to see what is there."""
+
+    pods: tuple[Pod, Pod]
+    url: str
+    direct: str
+    #: Whether nothing is in the way, so that it is the machine if the memory is slow.
+    calm: bool = False
+
+    def verdict(self, customer: Customer) -> None:
+        """Compare what a fresh process reads, from the server itself, with what the customer's page shows."""
+        held = customer.ask(self.pods[0], do="reload", at=self.direct)["texts"]
+        if held == customer.page:
+            return
+        self.void_if_slow(customer)
+        missing = [text for text in customer.page if text not in held]
+        number = len(customer.page)
+        raise Broken(f"{len(held)} of {number} messages, without {missing}; {customer.told()}")
+
+    def void_if_slow(self, customer: Customer) -> None:
+        """Under calm it is the machine if the memory took that long."""
+        if self.calm and customer.slowest > SLOW:
+            raise Void(f"the memory took {customer.slowest:.2f} s") from None
+
+
+Arrive = Callable[[str, str], Customer]
+
+
+def conversation(app: str, place: Place, arrive: Arrive = Customer) -> Customer:
+    """Have a conversation, its turns on one pod and the other by turns."""
+    customer = arrive(app, place.url)
+    try:
+        for number, text in enumerate(TEXTS):
+            customer.say(place.pods[number % 2], text)
+    except Broken:
+        place.void_if_slow(customer)
+        raise
+    place.verdict(customer)
+    return customer
+
+
+def two_requests(app: str, place: Place, arrive: Arrive = Customer) -> Customer:
+    """Send two messages a moment apart; each reaches another pod."""
+    customer = arrive(app, place.url)
+    messages = [{"id": uuid.uuid4().hex, "text": text, "knows": 0} for text in TEXTS[:2]]
+    with ThreadPoolExecutor(1) as browser:
+        began = time.monotonic()
+        first = browser.submit(customer.ask, place.pods[0], do="turn", **messages[0])
+        time.sleep(SECOND_REQUEST)
+        early, late = first.done(), time.monotonic() - began - SECOND_REQUEST
+        second = customer.ask(place.pods[1], do="turn", **messages[1])
+        answers = [first.result(), second]
+    if late > SECOND_REQUEST or (place.calm and not early):
+        raise Void(f"the second was {late:.2f} s late; the first was answered by then: {early}")
+    for message, said in zip(messages, answers, strict=True):
+        assert "error" not in said, said
+        customer.page += [message["text"], said["answer"]]
+    place.verdict(customer)
+    return customer
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A scene, its profile, and what of it is set."""
+
+    play: Callable[..., Customer]
+    profile: str
+    sets: tuple[str, ...] = ()
+
+    @property
+    def options(self) -> list[str]:
+        """What `chaosproxy run` is given besides the profile."""
+        return [word for each in self.sets for word in ("--set", each)]
+
+
+SCENES = {
+    "two-requests": Scene(two_requests, "late-writer"),
+    # Half a second is what the buggy bot waits for Redis.
+    "torn-emoji": Scene(
+        conversation,
+        "torn-emoji",
+        (
+            "torn-emoji.gap=750ms",
+            "torn-emoji.most=1",
+            "torn-emoji.match={commands: [GET, LRANGE]}",
+            "torn-emoji.when={nth: 4, per: key}",
+        ),
+    ),
+    # Redis says no to the second turn, once.
+    "refused": Scene(
+        conversation,
+        "out-of-memory",
+        (
+            "out-of-memory.match={commands: [SET, EVAL]}",
+            "out-of-memory.when={nth: 2, per: key}",
+        ),
+    ),
+    "invalid-replies": Scene(conversation, str(Path(__file__).with_name("invalid-replies.yaml"))),
+}

@@ -1,0 +1,150 @@
+"""The silent fallback: a support bot that answers without its memory, and pods that overwrite each other's.
+
+Takes both bots on LangChain in named versions; gives how often a turn that was acknowledged is not in the memory.
+"""
+
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from tests.clients import installs
+from tests.stories.counting import Broken, Void
+from tests.stories.fallback.scenes import APPS, SCENES, STACKS, Customer, Place, Pod
+from tests.stories.stage import ROOT
+
+# LangChain may have to be installed first.
+pytestmark = pytest.mark.timeout(600)
+
+#: With ConversationBufferMemory the customer sees the error of a turn that is refused: nothing is silent.
+TOLD = {("buffer", "refused")}
+
+
+@pytest.fixture(scope="module")
+def pods():
+    """Lend two pods of a stack."""
+    running = {}
+
+    def lend(stack):
+        if stack not in running:
+            try:
+                install = installs.python(*STACKS[stack])
+            except installs.Unavailable as reason:
+                pytest.skip(str(reason))
+            running[stack] = (Pod(install), Pod(install))
+        return running[stack]
+
+    yield lend
+    for each in running.values():
+        for pod in each:
+            pod.close()
+
+
+def count(tally, pods, stage, stack, app, name, proxy, label, *, breaks):
+    """Count runs of a scene, each with a customer of its own."""
+    calm = label.startswith("calm")
+    place = Place(pods(stack), proxy.url, stage.server.url, calm)
+
+    def run(_):
+        SCENES[name].play(app, place)
+
+    tally(f"fallback, {stack}", app, label, run, breaks=breaks)
+
+
+@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.parametrize("app", APPS)
+@pytest.mark.parametrize("stack", STACKS)
+def test_the_profile_brings_it_out(stack, app, name, tally, pods, stage):
+    """Under its profile the buggy bot loses what it acknowledged on every run, and the repaired one on none."""
+    scene = SCENES[name]
+    proxy = stage.proxy(scene.profile, *scene.options)
+    breaks = app == "buggy" and (stack, name) not in TOLD
+    count(tally, pods, stage, stack, app, name, proxy, name, breaks=breaks)
+    # A turn that is added needs no SET that could come late.
+    assert proxy.events() or (app, name) == ("repaired", "two-requests")
+
+
+@pytest.mark.parametrize("scene", ["two-requests", "torn-emoji"])
+@pytest.mark.parametrize("app", APPS)
+@pytest.mark.parametrize("stack", STACKS)
+def test_nobody_sees_it_under_calm(stack, app, scene, tally, pods, stage):
+    """At the same pace, and without a fault, both bots remember everything."""
+    played = "conversation" if scene == "torn-emoji" else scene
+    count(
+        tally, pods, stage, stack, app, scene, stage.proxy("calm"), f"calm, {played}", breaks=False
+    )
+
+
+def played(pods, stage, stack, app, name):
+    """Play a scene; gives the customer, or how it was broken."""
+    scene, seen = SCENES[name], []
+
+    def arrive(*args):
+        seen.append(Customer(*args))
+        return seen[0]
+
+    proxy = stage.proxy(scene.profile, *scene.options)
+    try:
+        scene.play(app, Place(pods(stack), proxy.url, stage.server.url), arrive)
+    except Broken as broken:
+        return seen[0], str(broken)
+    return seen[0], ""
+
+
+@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("name", ["torn-emoji", "invalid-replies"])
+def test_what_is_silent(name, stack, pods, stage):
+    """The buggy bot's memory raises, its customer sees no error and is taken for a new one."""
+    customer, broken = played(pods, stage, stack, "buggy", name)
+    assert broken.startswith("taken for a new customer at message 2")
+    assert (customer.raised.total(), customer.errors) == (1, [])
+
+
+@pytest.mark.parametrize("stack", STACKS)
+@pytest.mark.parametrize("name", ["invalid-replies", "refused"])
+def test_what_is_loud(name, stack, pods, stage):
+    """Each exception of the repaired bot's memory is an error that the customer sees, of that kind."""
+    customer, broken = played(pods, stage, stack, "repaired", name)
+    assert broken == ""
+    kinds = [error.partition(":")[0] for error in customer.errors]
+    assert Counter(each.partition(": ")[2] for each in customer.raised.elements()) == Counter(kinds)
+    assert kinds == [{"invalid-replies": "Unreadable", "refused": "OutOfMemoryError"}[name]]
+    assert (customer.calls["read"], customer.calls["add"]) == {
+        "invalid-replies": (14, 6),
+        "refused": (14, 7),
+    }[name]
+
+
+def test_what_runnable_with_message_history_swallows(pods, stage):
+    """langchain-core's RunnableWithMessageHistory answers a turn that Redis has refused as if it were stored."""
+    customer, broken = played(pods, stage, "runnable", "buggy", "refused")
+    assert broken.startswith("10 of 12 messages")
+    assert (customer.raised, customer.errors) == ({"write: OutOfMemoryError": 1}, [])
+    customer, broken = played(pods, stage, "buffer", "buggy", "refused")
+    assert (broken, len(customer.errors)) == ("", 1)
+
+
+def test_a_slow_machine_proves_nothing(pods, stage):
+    """Under calm a memory that took too long voids the run; that what it holds is wrong does not."""
+    place = Place(pods("buffer"), stage.proxy("calm").url, stage.server.url, calm=True)
+    customer = Customer("buggy", place.url)
+    customer.page = ["not there"]
+    with pytest.raises(Broken, match="0 of 1 messages, without"):
+        place.verdict(customer)
+    customer.slowest = 0.4
+    with pytest.raises(Void, match=r"0\.40 s"):
+        place.verdict(customer)
+
+
+@pytest.mark.parametrize(("app", "status"), [("buggy", 1), ("repaired", 0)])
+def test_by_hand(app, status, pods, stage):
+    """Started by hand it names the proxy's options and says how the memory is afterwards; so does the exit status."""
+    pods("buffer")
+    scene = SCENES["two-requests"]
+    urls = ["--redis-url", stage.proxy(scene.profile).url, "--server-url", stage.server.url]
+    command = [sys.executable, "-m", "tests.stories.fallback", "--app", app, *urls]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (status, "")
+    assert "chaosproxy run --profile late-writer\n" in done.stdout
+    assert ("broken: 2 of 4 messages" in done.stdout) == bool(status), done.stdout
