@@ -34,7 +34,7 @@ LAYERS = (
     {"net"},
     {"control"},
     {"service"},
-    {"pytest_plugin"},
+    {"pytest_plugin", "demo"},
     {"cli"},
     {"healthcheck"},
 )

@@ -23,6 +23,7 @@ COMMANDS = {
     "check": "Check profiles and name all their problems.",
     "profiles": "List the profiles that ship, or show one.",
     "faults": "Tell what each fault does and takes.",
+    "demo": "Play a story: an application's bug, and its repair.",
     "schema": "Print the JSON Schema of a profile.",
 }
 
