@@ -8,7 +8,10 @@ const REST = 1000;
 const LANES = 12;
 const ROW = 10;
 /** Heights and places in the drawing, in pixels. */
-const CHART = { commands: 64, delay: 44, title: 18, gap: 12, lane: 26, axis: 18 };
+const CHART = { commands: 64, delay: 44, title: 18, gap: 12, lane: 26, axis: 18, profiles: 16 };
+/** How wide a letter of a profile's name is at most, and how many are shown. */
+const LETTER = 7.4;
+const LONGEST = 40;
 
 let seconds = [];
 let last = 0;
@@ -57,7 +60,7 @@ function picture(shown, width, from, to) {
   const longest = Math.max(...shown.map(delayOf), 0);
   const fired = [...firedIn(shown)].sort((a, b) => b[1] - a[1]);
   const lanes = fired.slice(0, LANES).sort((a, b) => (a[0] < b[0] ? -1 : 1));
-  let y = 0;
+  let y = CHART.profiles;
   const parts = [];
   const chart = (name, height, value, peak, title) => {
     y += CHART.title;
@@ -71,10 +74,10 @@ function picture(shown, width, from, to) {
   chart("delay", longest > 0 ? CHART.delay : 4, delayOf, longest, delays);
   for (const [name, number] of lanes) {
     y += CHART.title;
-    parts.push(svg("text", { x: 0, y: y - 6, class: "title" }, `${name}, ${count(number)} fired`));
-    parts.push(svg("line", { x1: 0, x2: width, y1: y + 4, y2: y + 4, class: "lane" }));
+    parts.push(svg("text", { x: 0, y: y - 7, class: "title" }, `${name}, ${count(number)} fired`));
+    parts.push(svg("line", { x1: 0, x2: width, y1: y + 5, y2: y + 5, class: "lane" }));
     parts.push(marks(shown, x, y, name));
-    y += CHART.lane - CHART.title + 4;
+    y += CHART.lane - CHART.title + 5;
   }
   if (fired.length > LANES) {
     y += CHART.title;
@@ -118,8 +121,8 @@ function marks(shown, x, y, name) {
   for (const second of shown) {
     const number = second.fired[name];
     if (!number) continue;
-    const tall = Math.min(10, 4 + 2 * Math.log2(number));
-    path += `M${x(second.end - second.seconds * 500).toFixed(1)} ${(y + 4).toFixed(1)}v${-tall.toFixed(1)}`;
+    const tall = Math.min(9, 4 + 2 * Math.log2(number));
+    path += `M${x(second.end - second.seconds * 500).toFixed(1)} ${(y + 5).toFixed(1)}v${-tall.toFixed(1)}`;
   }
   const thick = Math.min(2, Math.max(0.75, x(1000) - x(0) - 1));
   return svg("path", { d: path, class: "marks", "stroke-width": thick.toFixed(2) });
@@ -132,25 +135,30 @@ function axis(width, from, to, x, bottom) {
   const parts = [];
   for (let time = Math.ceil(from / 1000 / step) * step * 1000; time <= to; time += step * 1000) {
     const place = x(time);
-    parts.push(svg("line", { x1: place, x2: place, y1: 0, y2: bottom, class: "grid" }));
+    parts.push(svg("line", { x1: place, x2: place, y1: CHART.profiles, y2: bottom, class: "grid" }));
     const end = place > width - 30 ? "end" : place < 30 ? "start" : "middle";
     parts.push(svg("text", { x: place, y: bottom + 13, class: "time", "text-anchor": end }, clock(new Date(time))));
   }
   return parts;
 }
 
-/** Where another profile came into force. */
+/** Which profile was in force when: a line at each switch, a name where there is room, the latest always. */
 function switches(shown, x, bottom, width) {
+  const begun = shown.filter((second, index) => index === 0 || second.generation !== shown[index - 1].generation);
   const parts = [];
-  shown.forEach((second, index) => {
-    if (index === 0 || second.generation === shown[index - 1].generation) return;
-    const place = x(second.end - second.seconds * 1000);
-    const end = place > width * 0.7 ? "end" : "start";
-    parts.push(svg("line", { x1: place, x2: place, y1: 0, y2: bottom, class: "switch" }));
-    parts.push(
-      svg("text", { x: place + (end === "end" ? -4 : 4), y: CHART.title + 12, class: "switch", "text-anchor": end }, second.profile),
-    );
-  });
+  let room = width;
+  for (const second of begun.reverse()) {
+    const place = Math.max(0, x(second.end - second.seconds * 1000));
+    const name = second.profile.length > LONGEST ? `${second.profile.slice(0, LONGEST)}…` : second.profile;
+    const wide = name.length * LETTER;
+    const latest = parts.length === 0;
+    const left = latest ? Math.max(0, Math.min(place + 4, width - wide)) : place + 4;
+    if (latest || left + wide <= room) {
+      parts.push(svg("text", { x: left, y: 11, class: "switch" }, name));
+      room = left - 8;
+    }
+    if (second !== shown[0]) parts.push(svg("line", { x1: place, x2: place, y1: CHART.profiles, y2: bottom, class: "switch" }));
+  }
   return parts;
 }
 
