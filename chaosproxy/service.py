@@ -25,7 +25,8 @@ from chaosproxy.metrics import Gauges, Metrics
 from chaosproxy.net import steer
 from chaosproxy.net.address import Address
 from chaosproxy.net.loop import LoopThread, allow_connections
-from chaosproxy.net.proxy import Plan, Proxy
+from chaosproxy.net.plan import Plan
+from chaosproxy.net.proxy import Proxy
 from chaosproxy.net.survey import Survey
 from chaosproxy.profile import ProfileError, Source, load
 
@@ -130,6 +131,11 @@ class Service:
         """What a client on this machine is configured with, but for the password: the upstream's database is in it."""
         plan = self._settings.plan
         return self.listen.url(tls=plan.listen_tls is not None, db=plan.upstream.db)
+
+    @property
+    def sentinel(self) -> Address | None:
+        """Where clients find a Sentinel, None: nowhere."""
+        return self._proxy.behind.sentinel
 
     @property
     def control_url(self) -> str | None:

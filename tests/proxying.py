@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from chaosproxy.core.replay import Recording
 from chaosproxy.net.address import parse_address, parse_upstream
-from chaosproxy.net.proxy import Plan
+from chaosproxy.net.plan import Plan
 from chaosproxy.profile import Source, find, load
 from chaosproxy.service import Service, Settings
 from tests.wire import Wire
@@ -40,6 +40,8 @@ class RunningProxy:
     service: Service | None = None
     process: "subprocess.Popen[bytes] | None" = None
     folder: Path | None = None
+    #: The port of its Sentinel, 0: it has none.
+    sentinel: int = 0
     stderr: str = ""
     _stop: Callable[[], None] = field(default=lambda: None, repr=False)
 
@@ -158,6 +160,8 @@ def start_proxy(
     said = json.loads(ready.read_text())
     proxy.url, proxy.control, proxy.seed = said["url"], said["control"], said["seed"]
     proxy.port = parse_address(said["listen"]).port
+    if "sentinel" in said:
+        proxy.sentinel = parse_address(said["sentinel"]).port
     return proxy
 
 

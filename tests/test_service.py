@@ -7,7 +7,7 @@ from time import monotonic
 import pytest
 
 from chaosproxy.net.address import Address, parse_address, parse_upstream
-from chaosproxy.net.proxy import Plan
+from chaosproxy.net.plan import Plan
 from chaosproxy.profile import find, load
 from chaosproxy.service import Service, ServiceError, Settings
 from tests.proxying import wait_for

@@ -53,8 +53,9 @@ _OPTIONS = (
         "--upstream",
         metavar="URL",
         default="redis://127.0.0.1:6379",
-        help="The server: redis://[user:pass@]host:port[/db], rediss:// for TLS, unix://path[?db=n], or `embedded`: one is "
-        "started and removed again. User, password and database are those of the proxy's own connection (what faults do "
+        help="The server: redis://[user:pass@]host:port[/db], rediss:// for TLS, unix://path[?db=n], "
+        "redis+sentinel://h1,h2/service[/db] (rediss+sentinel:// for TLS): the server that Sentinels call the primary, or "
+        "`embedded`: one is started and removed again. User, password and database are those of the proxy's own connection (what faults do "
         "behind the application's back); clients authenticate and select for themselves.",
     ),
     _option(
@@ -68,6 +69,12 @@ _OPTIONS = (
         metavar="ADDR",
         default="127.0.0.1:6380",
         help="Where clients connect: host:port, :port for all interfaces, unix:path. Port 0: any free one.",
+    ),
+    _option(
+        "--listen-sentinel",
+        metavar="ADDR",
+        default="127.0.0.1:26380",
+        help="With a redis+sentinel:// upstream: where clients find a Sentinel, which tells them of the proxy's own addresses only.",
     ),
     _option(
         "--profile",

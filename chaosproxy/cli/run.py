@@ -92,6 +92,7 @@ def _say(options: RunOptions, settings: Settings, service: Service) -> None:
             "listening": service.url,
             "upstream": f"{upstream} ({server})",
             **({"standby": standby.url} if (standby := settings.plan.standby) else {}),
+            **({} if service.sentinel is None else {"sentinel": str(service.sentinel)}),
             "profile": service.profile.name,
             "seed": service.seed,
             "control": service.control_url or "off",
@@ -115,6 +116,7 @@ def _ready(service: Service) -> dict[str, object]:
         "pid": os.getpid(),
         "seed": service.seed,
         "profile": service.profile.name,
+        **({} if service.sentinel is None else {"sentinel": str(service.sentinel)}),
     }
 
 

@@ -25,11 +25,12 @@ _PRIMARY = ("--repl-diskless-sync-delay", "0")
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """Where they are; `standby` None: there is none. One TLS context serves both."""
+    """Where they are; `standby` None: there is none. One TLS context serves both. `disposable`: they were started here."""
 
     upstream: Upstream
     standby: Upstream | None
     tls: ssl.SSLContext | None
+    disposable: bool = False
 
     @property
     def upstream_tls(self) -> ssl.SSLContext | None:
@@ -57,6 +58,10 @@ def find_servers(options: "RunOptions", profile: Profile, stack: ExitStack) -> S
             )
     elif options.standby is not None:
         standby = _read(options.standby, "--standby")
+        if standby.sentinels or upstream.sentinels:
+            raise click.UsageError(
+                "--standby: where there are Sentinels, they say which servers there are"
+            )
         if standby.address == upstream.address and not embedded:
             raise click.UsageError(
                 f"--standby {standby.url}: this is the upstream; a standby is another server"
@@ -74,7 +79,7 @@ def find_servers(options: "RunOptions", profile: Profile, stack: ExitStack) -> S
         if options.standby == EMBEDDED or (options.standby is None and profile.on_standby()):
             replica = _start(stack, (*_PRIMARY, "--replicaof", f"127.0.0.1 {primary.port}"))
             standby = parse_upstream(replica.url)
-    return Servers(upstream, standby, tls)
+    return Servers(upstream, standby, tls, embedded)
 
 
 def _start(stack: ExitStack, options: tuple[str, ...]) -> Embedded:

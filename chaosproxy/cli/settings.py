@@ -19,7 +19,7 @@ from chaosproxy.cli.servers import find_servers
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.rule import Profile
 from chaosproxy.net.address import Address, parse_address
-from chaosproxy.net.proxy import Plan
+from chaosproxy.net.plan import Plan
 from chaosproxy.net.tls import server_context
 from chaosproxy.profile import ProfileError, find, load
 from chaosproxy.recording import RecordedRun, RecordingError, read_recording
@@ -36,6 +36,7 @@ class RunOptions:
     upstream: str
     standby: str | None
     listen: str
+    listen_sentinel: str
     profile: tuple[str, ...]
     seed: int | None
     set_: tuple[str, ...]
@@ -103,6 +104,8 @@ class RunOptions:
                 upstream_tls=servers.upstream_tls,
                 standby=servers.standby,
                 standby_tls=servers.standby_tls,
+                disposable=servers.disposable,
+                listen_sentinel=_read(parse_address, self.listen_sentinel, "--listen-sentinel"),
                 max_connections=self.max_connections,
                 max_buffer=self.max_buffer,
             ),

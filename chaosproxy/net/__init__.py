@@ -14,6 +14,12 @@
 - survey.py: asks the server what it is and which commands it knows
 - relay.py: the replication link between a primary and its standby
 - pair.py: those two servers, and which of them is the primary
+- fleet.py: a listener for each server of a service
+- sentinels.py: asks Sentinels where those are
+- sentinel.py: a Sentinel as clients see it
+- guided.py: these three together
+- behind.py: whatever stands behind a proxy, one server or more
+- plan.py: what a proxy is started with
 - proxy.py: all connections of one proxy, its profile in force, its start and its end
 - loop.py: the event loop, in a thread of its own
 """

@@ -10,13 +10,20 @@ from typing import Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 DEFAULT_PORT: Final = 6379
-SCHEMES: Final = ("redis", "rediss", "unix")
+SENTINEL_PORT: Final = 26379
+SCHEMES: Final = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel")
 
 #: Addresses to listen on that are none to connect to; there the loopback interface answers too.
 _ANY_HOST: Final = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - read, not bound
 
 #: What stands before an @ in a URL, and the parameter that does the same.
-_SECRETS: Final = re.compile(r"(?<=//)[^/]*(?=@)|(?<=[?&]password=)[^&]*")
+_SECRETS: Final = re.compile(r"(?<=//)[^/]*(?=@)|(?<=[?&]password=)[^&]*|(?<=_password=)[^&]*")
+
+#: The parameters that a URL may have, without Sentinels and with them.
+_PARAMETERS: Final = (
+    ("db", "password"),
+    ("db", "password", "sentinel_username", "sentinel_password"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,8 @@ class Upstream:
     """The server behind the proxy, and who the proxy's own connections to it are.
 
     Clients authenticate and select for themselves; `username`, `password` and `db` are never put into
-    their connections.
+    their connections. Where `service` is one of Sentinel's, `sentinels` say where it is, with credentials of their own;
+    `address` is the first of them then.
     """
 
     address: Address
@@ -68,11 +76,18 @@ class Upstream:
     username: str | None = None
     password: str | None = None
     db: int = 0
+    service: str = ""
+    sentinels: tuple[Address, ...] = ()
+    sentinel_username: str | None = None
+    sentinel_password: str | None = None
 
     @property
     def url(self) -> str:
         """The URL as it may be shown: the password is masked."""
         url = self.address.url(tls=self.tls, db=self.db)
+        if self.sentinels:
+            hosts, db = ",".join(map(str, self.sentinels)), f"/{self.db}" if self.db else ""
+            url = f"redis{'s' if self.tls else ''}+sentinel://{hosts}/{self.service}{db}"
         if self.password is None:
             return url
         return url.replace("://", f"://{self.username or ''}:***@", 1)
@@ -98,28 +113,35 @@ def parse_address(text: str) -> Address:
 
 
 def parse_upstream(url: str) -> Upstream:
-    """Read `redis://[user:pass@]host:port[/db]`, `rediss://…` or `unix://path[?db=n]`."""
+    """Read `redis://[user:pass@]host:port[/db]`, `rediss://…`, `unix://path[?db=n]` or `redis+sentinel://h1,h2/service[/db]`."""
     scheme, separator, _ = url.partition("://")
     # A password that was mistyped is a password all the same.
     shown = _SECRETS.sub("***", url)
     if not separator or scheme not in SCHEMES:
-        known = ", ".join(f"{known}://" for known in SCHEMES)
-        raise ValueError(f"{shown}: an upstream URL begins with one of {known}")
+        schemes = ", ".join(f"{scheme}://" for scheme in SCHEMES)
+        raise ValueError(f"{shown}: an upstream URL begins with one of {schemes}")
     parts = urlsplit(url)
     who, _, where = parts.netloc.rpartition("@")
     name, _, secret = who.partition(":")
-    db = ""
-    for key, value in parse_qsl(parts.query, keep_blank_values=True):
-        match key:
-            case "db":
-                db = value
-            case "password":
-                secret = value
-            case _:
-                raise ValueError(
-                    f"{shown}: unknown parameter {key!r}; only db and password are read"
-                )
-    if scheme == "unix":
+    given = dict(parse_qsl(parts.query, keep_blank_values=True))
+    known = _PARAMETERS[scheme.endswith("+sentinel")]
+    for key in given:
+        if key not in known:
+            names = f"{', '.join(known[:-1])} and {known[-1]}"
+            raise ValueError(f"{shown}: unknown parameter {key!r}; only {names} are read")
+    db, secret = given.get("db", ""), given.get("password", secret)
+    service = ""
+    sentinels: tuple[Address, ...] = ()
+    if scheme.endswith("+sentinel"):
+        sentinels = _sentinels(where, shown)
+        address = sentinels[0]
+        service, _, path = parts.path.strip("/").partition("/")
+        if not service:
+            raise ValueError(
+                f"{shown}: the service's name is missing behind the Sentinels' addresses"
+            )
+        service, db = unquote(service), path or db
+    elif scheme == "unix":
         address = Address(path=unquote(where + parts.path))
         if not address.path:
             raise ValueError(f"{shown}: a path is missing after unix://")
@@ -134,8 +156,26 @@ def parse_upstream(url: str) -> Upstream:
         raise ValueError(f"{shown}: the database must be a number, not {db!r}")
     return Upstream(
         address,
-        scheme == "rediss",
+        scheme.startswith("rediss"),
         unquote(name) or None,
         unquote(secret) if secret else None,
         int(db or 0),
+        service,
+        sentinels,
+        given.get("sentinel_username") or None,
+        given.get("sentinel_password") or None,
     )
+
+
+def _sentinels(where: str, shown: str) -> tuple[Address, ...]:
+    """Read `h1:p1,h2,[::1]:p3`."""
+    found = []
+    for part in filter(None, where.split(",")):
+        bare = part.endswith("]") or ":" not in part
+        try:
+            found.append(parse_address(f"{part}:{SENTINEL_PORT}" if bare else part))
+        except ValueError as error:
+            raise ValueError(f"{shown}: {error}") from None
+    if not found:
+        raise ValueError(f"{shown}: no Sentinel's address is given")
+    return tuple(found)

@@ -39,6 +39,8 @@ class Dialler:
 
     async def dial(self, factory: Callable[[], P]) -> tuple[asyncio.Transport, P]:
         """Connect. Raises DialError."""
+        if self.address == Address():
+            raise DialError("name", "it is not known yet where the server is")
         try:
             async with asyncio.timeout(self.timeout):
                 return await self._connect(factory)

@@ -6,9 +6,7 @@ Takes where to listen and to dial, and a profile; gives events to the journal an
 import asyncio
 import itertools
 import logging
-import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from time import monotonic, time
 from typing import Final
@@ -24,7 +22,8 @@ from chaosproxy.core.rule import Profile
 from chaosproxy.core.world import World
 from chaosproxy.counts import Countable, Counts
 from chaosproxy.journal import Journal
-from chaosproxy.net.address import Address, Upstream
+from chaosproxy.net.address import Address
+from chaosproxy.net.behind import Behind
 from chaosproxy.net.connection import Link
 from chaosproxy.net.dial import DialError, Dialler
 from chaosproxy.net.door import Door
@@ -32,6 +31,7 @@ from chaosproxy.net.ending import Farewell
 from chaosproxy.net.entrance import Entrance
 from chaosproxy.net.failover import Failovers
 from chaosproxy.net.held import Held
+from chaosproxy.net.plan import Plan
 from chaosproxy.net.record import Record
 from chaosproxy.net.route import Route, Routes
 from chaosproxy.net.side import Side
@@ -48,21 +48,6 @@ _SURVEY_PATIENCE: Final = 3.0
 _log = logging.getLogger("chaosproxy.proxy")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """Where to listen and to dial, and how much is too much."""
-
-    listen: Address
-    upstream: Upstream
-    listen_tls: ssl.SSLContext | None = None
-    upstream_tls: ssl.SSLContext | None = None
-    standby: Upstream | None = None
-    standby_tls: ssl.SSLContext | None = None
-    max_connections: int = 8192
-    max_buffer: int = 16 << 20
-    connect_timeout: float = 5.0
-
-
 class Proxy:
     """Its routes and all that came by them. Everything is called in its loop."""
 
@@ -74,7 +59,7 @@ class Proxy:
         journal: Journal,
         recording: Recording | None = None,
     ) -> None:
-        self._plan = plan
+        self.plan = plan
         self.counts = Counts()
         self.links: dict[int, Link] = {}
         self._numbers = itertools.count(1)
@@ -86,10 +71,9 @@ class Proxy:
         engine = Engine(profile, table, seed, 1, monotonic(), recording=recording)
         self.world = World(engine, table)
         self.world.max_buffer = plan.max_buffer
-        self.world.standby = plan.standby is not None
-        self._standby = None if plan.standby is None else self._side_to_standby(plan.standby)
         self._record = Record(journal, self.counts, self.world)
         self.routes = Routes(lambda route: ClientSide(self, route))
+        self.behind = Behind(self)
         self.door = Door(
             lambda: self.world.engine, self.routes.close, self.routes.open, self.write_down
         )
@@ -98,26 +82,20 @@ class Proxy:
     @property
     def address(self) -> Address:
         """Where its first route listens."""
-        return self.routes.first.address if len(self.routes) else self._plan.listen
+        return self.routes.first.address if len(self.routes) else self.plan.listen
 
     def route(self, name: str, listen: Address, target: Address) -> Route:
         """Make a route to a server that is like the upstream in all but its address; `routes.add` puts it in force."""
-        plan = self._plan
+        plan = self.plan
         dialler = Dialler(target, plan.upstream_tls, plan.connect_timeout)
         side = Side(dialler, plan.upstream.username, plan.upstream.password)
         return Route(name, listen, dialler, side, plan.listen_tls)
-
-    def _side_to_standby(self, standby: Upstream) -> Side:
-        dialler = Dialler(standby.address, self._plan.standby_tls, self._plan.connect_timeout)
-        return Side(dialler, standby.username, standby.password)
 
     # Its life.
 
     async def start(self) -> Survey:
         """Ask the server what it is, as far as it is there, and listen. Raises OSError if that is not possible."""
-        if not len(self.routes):
-            plan = self._plan
-            await self.routes.add(self.route(LISTENER, plan.listen, plan.upstream.address))
+        await self.behind.start()
         try:
             async with asyncio.timeout(_SURVEY_PATIENCE):
                 found = await asyncio.shield(self._survey())
@@ -147,8 +125,7 @@ class Proxy:
                     link.end("close")
             await asyncio.sleep(_POLL)
         self.routes.close_sides()
-        if self._standby is not None:
-            self._standby.close()
+        await self.behind.stop()
         if self._surveying is not None:
             self._surveying.cancel()
 
@@ -178,6 +155,10 @@ class Proxy:
         self.door.mind(monotonic())
         self.failovers.mind(monotonic())
 
+    def moved(self) -> None:
+        """Another server is behind the first route now."""
+        self._survey_is_due = True
+
     async def _survey(self) -> Survey:
         self._survey_is_due = False
         found = await survey(self.routes.first.side)
@@ -201,7 +182,7 @@ class Proxy:
             # It was accepted before the listener was closed, and is told just now.
             client.abort()
             return None
-        if len(self.links) >= self._plan.max_connections:
+        if len(self.links) >= self.plan.max_connections:
             self.counts.connections["max_clients"] += 1
             client.write(TOO_MANY)
             Farewell(client, eof=False)
@@ -223,7 +204,8 @@ class Proxy:
         )
         for effect in effects:
             self.write_down(effect, now)
-        conversation = Conversation(self.world, number, host, now, route.name)
+        translate = self.behind.translate(client)
+        conversation = Conversation(self.world, number, host, now, route.name, translate=translate)
         entrance = Entrance(admitted, lambda effect: self.write_down(effect, monotonic()))
         link = self.links[number] = Link(self, number, client, entrance, conversation, route=route)
         return link
@@ -274,7 +256,7 @@ class Proxy:
     def ask_side(self, link: Link, effect: AskSide) -> None:
         """Have it done on the side connection to the link's own server, or to the standby."""
         done = partial(link.side_answer, effect.token)
-        side = self._standby if effect.where == "standby" else link.route.side
+        side = self.behind.side if effect.where == "standby" else link.route.side
         if side is None:
             asyncio.get_running_loop().call_soon(done, None)
         else:

@@ -78,7 +78,7 @@ def test_control_that_would_be_open(address):
         ),
         (
             ["--upstream", "localhost:6379"],
-            "--upstream: localhost:6379: an upstream URL begins with one of redis://, rediss://, unix://",
+            "--upstream: localhost:6379: an upstream URL begins with one of redis://, rediss://, unix://, redis+sentinel://, rediss+sentinel://",
         ),
         (["--control", "unix:/x"], "--control: HTTP is not spoken on a unix socket"),
         (["--tls-key", "k.pem"], "--tls-key and --tls-ca need --tls-cert"),

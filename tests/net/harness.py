@@ -16,7 +16,8 @@ from chaosproxy.journal import Journal
 from chaosproxy.net import proxy as proxy_module
 from chaosproxy.net.address import Address, Upstream
 from chaosproxy.net.loop import LoopThread
-from chaosproxy.net.proxy import Plan, Proxy
+from chaosproxy.net.plan import Plan
+from chaosproxy.net.proxy import Proxy
 from chaosproxy.net.survey import Survey
 from chaosproxy.profile import find, load
 from tests.proxying import wait_for
@@ -32,8 +33,10 @@ class Talk:
     #: Everything is received: a lane that is never open.
     lane = SimpleNamespace(requests=lambda data, now: False, replies=lambda data, now: False)
 
-    def __init__(self, world, connection: int, address: str, now: float, listener: str) -> None:
-        del world, now, listener
+    def __init__(
+        self, world, connection: int, address: str, now: float, listener: str, translate: Any
+    ) -> None:
+        del world, now, listener, translate
         self.connection = connection
         self.address = address
         self.out_client: list[bytes] = []
@@ -115,8 +118,8 @@ class Harness:
             # The one in force now: a test may replace it at any time.
             self.script(talk, what, data)
 
-        def make(*args: Any) -> Talk:
-            talk = Talk(*args)
+        def make(*args: Any, **more: Any) -> Talk:
+            talk = Talk(*args, **more)
             talk.script = play
             self.talks.append(talk)
             return talk

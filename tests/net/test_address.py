@@ -65,9 +65,12 @@ def test_upstream_url(url, upstream):
     [
         (
             "127.0.0.1:6379",
-            "127.0.0.1:6379: an upstream URL begins with one of redis://, rediss://, unix://",
+            "127.0.0.1:6379: an upstream URL begins with one of redis://, rediss://, unix://, redis+sentinel://, rediss+sentinel://",
         ),
-        ("http://h", "http://h: an upstream URL begins with one of redis://, rediss://, unix://"),
+        (
+            "http://h",
+            "http://h: an upstream URL begins with one of redis://, rediss://, unix://, redis+sentinel://, rediss+sentinel://",
+        ),
         ("redis://h/x", "redis://h/x: the database must be a number, not 'x'"),
         ("redis://me:pw@h/x", "redis://***@h/x: the database must be a number, not 'x'"),
         (
@@ -89,6 +92,61 @@ def test_wrong_upstream_url(url, message):
     assert str(caught.value) == message
 
 
+A, B, C = Address("10.0.0.1", 26379), Address("::1", 7), Address("::1", 26379)
+
+
+@pytest.mark.parametrize(
+    ("url", "upstream"),
+    [
+        ("redis+sentinel://10.0.0.1/mine", Upstream(A, service="mine", sentinels=(A,))),
+        (
+            "rediss+sentinel://me:pw@10.0.0.1,[::1]:7/mine/3",
+            Upstream(A, True, "me", "pw", 3, "mine", (A, B)),
+        ),
+        (
+            "redis+sentinel://10.0.0.1:26379/m%20e?db=1&sentinel_username=u&sentinel_password=s%26",
+            Upstream(A, False, None, None, 1, "m e", (A,), "u", "s&"),
+        ),
+        ("redis+sentinel://[::1]/m", Upstream(C, service="m", sentinels=(C,))),
+    ],
+)
+def test_sentinels(url, upstream):
+    """Several addresses, the service's name, and their own credentials, which are not the servers'."""
+    assert parse_upstream(url) == upstream
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        (
+            "redis+sentinel://:pw@10.0.0.1",
+            "redis+sentinel://***@10.0.0.1: the service's name is missing behind the Sentinels' addresses",
+        ),
+        ("redis+sentinel:///m", "redis+sentinel:///m: no Sentinel's address is given"),
+        (
+            "redis+sentinel://a:x/m",
+            "redis+sentinel://a:x/m: a:x: expected HOST:PORT with a port from 0 to 65535, or unix:PATH",
+        ),
+        (
+            "redis+sentinel://a/m?sentinel_password=pw&x=1",
+            (
+                "redis+sentinel://a/m?sentinel_password=***&x=1: unknown parameter 'x'; only db, password, "
+                "sentinel_username and sentinel_password are read"
+            ),
+        ),
+        (
+            "redis+sentinel://a/m/x",
+            "redis+sentinel://a/m/x: the database must be a number, not 'x'",
+        ),
+    ],
+)
+def test_wrong_sentinels(url, message):
+    """A wrong one says what would be right, and no password."""
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole message is compared
+        parse_upstream(url)
+    assert str(caught.value) == message
+
+
 def test_urls_shown():
     """What is printed can be connected to, and holds no password."""
     assert Address("0.0.0.0", 1).url() == "redis://127.0.0.1:1"
@@ -96,6 +154,8 @@ def test_urls_shown():
     assert Address(path="/s").url(db=2) == "unix:///s?db=2"
     assert parse_upstream("redis://me:secret@h/1").url == "redis://me:***@h:6379/1"
     assert parse_upstream("redis://:secret@h").url == "redis://:***@h:6379"
+    url = "rediss+sentinel://me:secret@a,b:7/mine/2?sentinel_password=more"
+    assert parse_upstream(url).url == "rediss+sentinel://me:***@a:26379,b:7/mine/2"
 
 
 def test_who_can_reach_it():

@@ -1,0 +1,81 @@
+"""What stands behind a proxy: one server, a primary with its standby, or a service that Sentinels know.
+
+Takes the plan; gives the first route its server, whatever that is at the time, and failovers what they need of servers.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from chaosproxy.core.addresses import Translate
+from chaosproxy.core.match import LISTENER
+from chaosproxy.net.address import Address
+from chaosproxy.net.dial import Dialler
+from chaosproxy.net.guided import Guided
+from chaosproxy.net.side import Side
+
+if TYPE_CHECKING:
+    from chaosproxy.net.proxy import Proxy
+
+
+class Behind:
+    """The servers of a proxy, from `start` to `stop`."""
+
+    def __init__(self, proxy: "Proxy") -> None:
+        self._proxy = proxy
+        self._plan = proxy.plan
+        self._standby: Side | None = None
+        self._guided: Guided | None = None
+        if (standby := proxy.plan.standby) is not None:
+            dialler = Dialler(standby.address, self._plan.standby_tls, self._plan.connect_timeout)
+            self._standby = Side(dialler, standby.username, standby.password)
+        proxy.world.standby = standby is not None
+
+    async def start(self) -> None:
+        """Make the first route, and find out what is behind it. Raises OSError if a listener cannot be opened."""
+        proxy, plan = self._proxy, self._plan
+        if not len(proxy.routes):
+            target = Address() if plan.upstream.sentinels else plan.upstream.address
+            await proxy.routes.add(proxy.route(LISTENER, plan.listen, target))
+        if plan.upstream.sentinels:
+            await self._start_guided()
+
+    async def _start_guided(self) -> None:
+        proxy, plan = self._proxy, self._plan
+        proxy.world.translates = True
+        self._guided = Guided(
+            plan.upstream,
+            plan.upstream_tls,
+            plan.connect_timeout,
+            proxy.routes,
+            proxy.route,
+            plan.listen.host or "127.0.0.1",
+            proxy.moved,
+        )
+        listen = plan.listen_sentinel or Address(plan.listen.host or "127.0.0.1", 0)
+        await self._guided.start(listen, plan.listen_tls)
+
+    async def stop(self) -> None:
+        """The proxy ends: whatever was changed behind it is put back."""
+        if self._guided is not None:
+            self._guided.close()
+        if self._standby is not None:
+            self._standby.close()
+
+    # What is asked of it.
+
+    @property
+    def side(self) -> Side | None:
+        """The proxy's own connection to the standby, None: there is none."""
+        return self._standby
+
+    @property
+    def sentinel(self) -> Address | None:
+        """Where clients find a Sentinel, None: nowhere."""
+        return None if self._guided is None else self._guided.door.address
+
+    def translate(self, client: asyncio.Transport) -> Translate | None:
+        """What a client is to see in place of servers' addresses, None: these."""
+        if self._guided is None:
+            return None
+        name = client.get_extra_info("sockname")
+        return self._guided.translate(str(name[0]) if isinstance(name, tuple) else "127.0.0.1")

@@ -1,0 +1,30 @@
+"""What a proxy is started with: where to listen and to dial, and how much is too much.
+
+Takes what users have said; gives frozen data.
+"""
+
+import ssl
+from dataclasses import dataclass
+
+from chaosproxy.net.address import Address, Upstream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Where to listen and to dial, and how much is too much.
+
+    `listen_sentinel`: where clients find a Sentinel, None: nowhere. `disposable`: upstream and standby were started for this
+    proxy and end with it.
+    """
+
+    listen: Address
+    upstream: Upstream
+    listen_tls: ssl.SSLContext | None = None
+    upstream_tls: ssl.SSLContext | None = None
+    standby: Upstream | None = None
+    standby_tls: ssl.SSLContext | None = None
+    disposable: bool = False
+    listen_sentinel: Address | None = None
+    max_connections: int = 8192
+    max_buffer: int = 16 << 20
+    connect_timeout: float = 5.0

@@ -1,0 +1,131 @@
+"""A service with real Sentinels behind the proxy: its clients follow a failover, and never leave the proxy."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import redis
+from redis.sentinel import Sentinel
+
+from tests import servers
+from tests.proxying import RunningProxy, start_proxy, wait_for
+from tests.sentinels import SERVICE, Trio, ask, sockets_of, trio
+from tests.wire import Wire, decode
+
+
+@pytest.fixture(scope="module", params=["redis70"])
+def service(request) -> Iterator[Trio]:
+    if reason := servers.available(request.param):
+        pytest.skip(reason)
+    with trio(request.param) as found:
+        yield found
+
+
+@contextmanager
+def before(service: Trio, *args: str, profile: str = "calm") -> Iterator[tuple[RunningProxy, int]]:
+    """A proxy in a process of its own before them; gives it and the port of its Sentinel."""
+    proxy = start_proxy(service.url, profile, "--listen-sentinel", "127.0.0.1:0", *args)
+    with proxy:
+        yield proxy, proxy.sentinel
+
+
+@pytest.mark.parametrize("resp", [2, 3])
+def test_what_a_sentinel_says(service, resp):
+    """Every server and Sentinel that it speaks of is the proxy's own address, and leads where it should."""
+    real = {each.port for each in (*service.nodes, *service.sentinels)}
+    with before(service) as (proxy, port), Wire(port, resp=resp) as client:
+        host, primary = client.ask("SENTINEL", "get-master-addr-by-name", SERVICE)
+        assert host == b"127.0.0.1"
+        assert client.ask("SENTINEL", "get-master-addr-by-name", "other") is None
+        said = b"".join(
+            client.raw("SENTINEL", *words)
+            for words in (
+                ("masters",),
+                ("master", SERVICE),
+                ("replicas", SERVICE),
+                ("sentinels", SERVICE),
+                ("slaves", SERVICE),
+            )
+        )
+        said += client.raw("INFO", "sentinel")
+        for number in real:
+            assert b"%d\r" % number not in said
+            assert b":%d" % number not in said
+        replicas = client.ask("SENTINEL", "replicas", SERVICE)
+        ports = {int(fields(each)[b"port"]) for each in replicas}
+        assert len(ports) == 2
+        for number, role in ((int(primary), b"master"), *((number, b"slave") for number in ports)):
+            with Wire(number) as node:
+                assert node.ask("ROLE")[0] == role
+                assert node.ask("INFO", "server").partition(b"process_id:")[2].split()[0] in {
+                    b"%d" % each.pid for each in service.nodes
+                }
+                told = node.raw("ROLE") + node.raw("INFO", "replication")
+                assert not any(b"%d" % number in told for number in real)
+        assert {
+            int(fields(each)[b"port"]) for each in client.ask("SENTINEL", "sentinels", SERVICE)
+        } == {port}
+        assert client.ask("PING") == "PONG"
+        with proxy.connect() as plain:
+            assert plain.ask("ROLE")[0] == b"master"
+
+
+def fields(said):
+    return said if isinstance(said, dict) else dict(zip(said[::2], said[1::2], strict=True))
+
+
+def test_redis_py_follows_a_failover(service):
+    """redis-py's Sentinel through the proxy: primary and replica, before a failover and after; nobody comes by another way."""
+    with before(service) as (proxy, port):
+        sentinel = Sentinel([("127.0.0.1", port)], socket_timeout=2)
+        primary = sentinel.master_for(SERVICE, socket_timeout=2)
+        replica = sentinel.slave_for(SERVICE, socket_timeout=2)
+        assert primary.set("k", "before")
+        wait_for(lambda: replica.get("k") == b"before", "the replica")
+        strangers(service, proxy)
+        with Wire(port) as ear:
+            assert ear.ask("SUBSCRIBE", "+switch-master")[0] == b"subscribe"
+            old, new = service.primary, service.fail_over()
+            assert new is not old
+            _, channel, text = decode(ear.read()[0])
+        assert channel == b"+switch-master"
+        words = text.split()
+        assert words[0].decode() == SERVICE
+        assert not {int(words[2]), int(words[4])} & {each.port for each in service.nodes}
+        # Until it is demoted the old one takes writes too, which are gone then.
+        wait_for(
+            lambda: stored(primary, "after") and ask(new, "GET", "k") == b"after",
+            "the new primary",
+            60,
+        )
+        wait_for(lambda: read(replica) == b"after", "a replica of the new primary", 30)
+        strangers(service, proxy)
+        with proxy.connect() as client:
+            assert client.ask("SET", "k", "by the first listener") == "OK"
+            assert ask(new, "GET", "k") == b"by the first listener"
+        primary.close()
+        replica.close()
+
+
+def stored(primary, value):
+    """Try to write, as an application does that has been told to try again."""
+    try:
+        return primary.set("k", value)
+    except redis.RedisError:
+        return False
+
+
+def read(replica):
+    try:
+        return replica.get("k")
+    except redis.RedisError:
+        return None
+
+
+def strangers(service, proxy):
+    """Nobody is connected to a server but the proxy, the Sentinels, the other servers and the test's own helper."""
+    ours = sockets_of(proxy.process.pid)
+    for each in (*service.nodes, *service.sentinels):
+        ours |= sockets_of(each.pid)
+        ours.add(each.control.socket.getsockname()[1])
+    assert service.strangers(but=ours) == []

@@ -1,0 +1,41 @@
+"""What stands behind a proxy: which side connection it has, and what its clients are told of servers."""
+
+from chaosproxy.net.address import Address
+from tests.net.scripted import ScriptedSentinel
+from tests.proxying import serve_proxy, wait_for
+
+
+def test_one_server(either_loop, redis70):
+    """No standby, no Sentinel, and what servers say stays as it is."""
+    with serve_proxy(redis70.url) as proxy, proxy.connect() as client:
+        behind = proxy.service._proxy.behind
+        assert (behind.side, behind.sentinel) == (None, None)
+        redis70.ask("REPLICAOF", "127.0.0.1", redis70.port)
+        assert client.ask("ROLE")[1:3] == [b"127.0.0.1", redis70.port]
+
+
+def test_a_standby(either_loop, redis70, valkey9):
+    """There is a way to it, which ends with the proxy."""
+    with serve_proxy(redis70.url, standby=valkey9.url) as proxy:
+        behind = proxy.service._proxy.behind
+        reply = proxy.service._loop.run(behind.side.request(b"INFO", b"server"), 10)
+        assert b"valkey_version" in reply
+        assert b"name=chaosproxy" in valkey9.ask("CLIENT", "LIST")
+    wait_for(lambda: b"name=chaosproxy" not in valkey9.ask("CLIENT", "LIST"), "its end")
+
+
+def test_sentinels(either_loop, redis70):
+    """The first route is to the primary, and clients find a Sentinel: at a port of the kernel's where none is named."""
+    sentinel = ScriptedSentinel(("127.0.0.1", redis70.port))
+    try:
+        url = f"redis+sentinel://127.0.0.1:{sentinel.port}/mine"
+        with serve_proxy(url) as proxy:
+            assert proxy.service.sentinel.host == "127.0.0.1"
+            with proxy.connect() as client:
+                assert client.ask("PING") == "PONG"
+        with serve_proxy(
+            url, listen_sentinel=Address("127.0.0.1", proxy.service.sentinel.port)
+        ) as other:
+            assert other.service.sentinel == proxy.service.sentinel
+    finally:
+        sentinel.close()

@@ -1,0 +1,158 @@
+"""A service with real Sentinels: a primary, two replicas, and three Sentinels that watch them.
+
+Takes the name of a kind of server, gives a running Trio.
+"""
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests import servers
+from tests.proxying import wait_for
+from tests.servers import Server
+from tests.wire import Arg
+
+SERVICE = "mine"
+#: How long a primary may be silent before it counts as down, and a failover may take, in milliseconds.
+DOWN_AFTER, FAILOVER = 1000, 5000
+
+
+@dataclass
+class Trio:
+    """Three servers and three Sentinels; none of them listens beyond loopback."""
+
+    nodes: list[Server]
+    sentinels: list[Server]
+
+    @property
+    def url(self) -> str:
+        hosts = ",".join(f"127.0.0.1:{each.port}" for each in self.sentinels)
+        return f"redis+sentinel://{hosts}/{SERVICE}"
+
+    @property
+    def primary(self) -> Server:
+        """The one that the first Sentinel calls so."""
+        reply = self.sentinels[0].ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE)
+        return next(node for node in self.nodes if node.port == int(reply[1]))
+
+    def fail_over(self) -> Server:
+        """Have the Sentinels choose another primary; gives it once they all say so."""
+        before = self.primary
+        wait_for(
+            lambda: self.sentinels[0].ask("SENTINEL", "FAILOVER", SERVICE) == "OK",
+            "a failover to begin",
+        )
+        wait_for(lambda: self.agreed and self.primary is not before, "the failover", 60)
+        return self.primary
+
+    @property
+    def agreed(self) -> bool:
+        """Whether all Sentinels call the same server the primary, and it takes itself for one."""
+        said = {
+            each.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SERVICE)[1] for each in self.sentinels
+        }
+        return len(said) == 1 and ask(self.primary, "ROLE")[0] == b"master"
+
+    def strangers(self, *, but: set[int]) -> list[str]:
+        """Normal clients of the servers' own ports: all that are not the proxy's (`but`: of these processes' ports)."""
+        found = []
+        for node in self.nodes:
+            with node.connect() as own:
+                port = own.socket.getsockname()[1]
+                lines = own.ask("CLIENT", "LIST", "TYPE", "normal").decode().splitlines()
+            for line in lines:
+                fields = dict(word.split("=", 1) for word in line.split() if "=" in word)
+                if int(fields["addr"].rpartition(":")[2]) not in {*but, port}:
+                    found.append(f"{node.port}: {line}")
+        return found
+
+
+def _start_sentinel(name: str, primary: Server) -> Server:
+    binary, version = servers._binary(name)
+    port = servers.free_port()
+    folder = Path(tempfile.mkdtemp(prefix=f"chaosproxy-{name}-sentinel-"))
+    config = folder / "sentinel.conf"
+    config.write_text(
+        f"port {port}\nbind 127.0.0.1\ndir {folder}\n"
+        f"sentinel monitor {SERVICE} 127.0.0.1 {primary.port} 2\n"
+        f"sentinel down-after-milliseconds {SERVICE} {DOWN_AFTER}\n"
+        f"sentinel failover-timeout {SERVICE} {FAILOVER}\n"
+    )
+    log = folder / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [str(binary), str(config), "--sentinel"],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        control = servers._first_connection(process, port, log)
+    except BaseException:
+        process.kill()
+        process.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    server = Server(name, port, version, process, folder, control, False)
+    servers._running[process.pid] = server
+    servers._tell_reaper("+", server)
+    return server
+
+
+@contextmanager
+def trio(name: str, *options: str) -> Iterator[Trio]:
+    """Start them all, and wait until everybody knows everybody."""
+    running: list[Server] = []
+    at_once = ("--repl-diskless-sync-delay", "0", *options)
+    try:
+        primary = servers.start(name, *at_once)
+        running.append(primary)
+        of = ("--replicaof", f"127.0.0.1 {primary.port}")
+        running += [servers.start(name, *at_once, *of), servers.start(name, *at_once, *of)]
+        watchers = []
+        for _ in range(3):
+            watchers.append(_start_sentinel(name, primary))
+            running.append(watchers[-1])
+        found = Trio(running[:3], watchers)
+        wait_for(lambda: all(_knows(each) for each in watchers), "the Sentinels to meet", 60)
+        yield found
+    finally:
+        for server in running:
+            server.stop()
+
+
+def ask(server: Server, *args: Arg) -> Any:
+    """Run one command on a connection of its own: Sentinels end all that are open."""
+    with server.connect() as wire:
+        return wire.ask(*args)
+
+
+def _knows(sentinel: Server) -> bool:
+    said: Any = sentinel.ask("SENTINEL", "MASTER", SERVICE)
+    fields = dict(zip(said[::2], said[1::2], strict=True))
+    replicas: Any = sentinel.ask("SENTINEL", "REPLICAS", SERVICE)
+    linked = sum(b"ok" in each[each.index(b"master-link-status") + 1] for each in replicas)
+    return fields[b"num-other-sentinels"] == b"2" and linked == 2
+
+
+def sockets_of(pid: int) -> set[int]:
+    """The local ports of a process's TCP connections: how its connections look from the other end."""
+    inodes = set()
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            target = str(entry.readlink())
+        except OSError:
+            continue
+        if target.startswith("socket:["):
+            inodes.add(target[8:-1])
+    ports = set()
+    for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]:
+        words = line.split()
+        if words[9] in inodes:
+            ports.add(int(words[1].rpartition(":")[2], 16))
+    return ports
