@@ -61,7 +61,7 @@ def test_all_it_speaks_of_is_there(ask):
     named = set()
     for path in page.PATHS:
         text = ask("GET", path).body.decode()
-        named |= set(re.findall(r'(?:src|href)="(/[^"]*)"', text))
+        named |= {name[1:] for name in re.findall(r'(?:src|href)="(\./[^"]*)"', text)}
         named |= {f"/page/{name}" for name in re.findall(r'from "\./([^"]+)"', text)}
     assert sorted(named) == FILES
 

@@ -268,6 +268,9 @@ async def test_keyboard_only(browser, proxy, tmp_path):
         await tab_to("apply")
         await keyboard.press("Enter")
         await expect(view.fact("Profile")).to_have_text("lost-writes-edited")
+        await expect(view.page.locator("#choice")).to_have_value("")
+        await expect(view.yaml).to_have_value(MIXED)
+        await expect(view.page.locator("#draft-state")).to_have_text("")
         await expect(view.page.locator("#apply")).to_be_focused()
         play(proxy)
         await expect(view.page.locator("#events tr")).to_have_count(4)
@@ -303,7 +306,7 @@ async def test_keyboard_only(browser, proxy, tmp_path):
         await expect(view.fact("Profile")).to_have_text("calm")
 
 
-#: What has the focus, and whether that can be seen: by an outline of its own or of the box that it fills.
+#: What has the focus, and whether that can be seen: not below the head of the page, and by an outline of its own or of the box that it fills.
 FOCUS = """() => {
   const node = document.activeElement;
   const outlined = (one) => {
@@ -312,11 +315,13 @@ FOCUS = """() => {
   };
   const box = node.getBoundingClientRect();
   const end = node.closest("#connections") ? "connections-end" : "";
+  const head = document.querySelector("header").getBoundingClientRect();
+  const covered = !node.closest("header, .skip") && node !== document.body && box.bottom <= head.bottom;
   return {
     id: node.id || (node.classList.contains("opener") ? "opener" : end),
     label: node.getAttribute("aria-label"),
     tag: node.tagName,
-    visible: box.width > 0 && (outlined(node) || outlined(node.closest(".editor") ?? node)),
+    visible: box.width > 0 && !covered && (outlined(node) || outlined(node.closest(".editor") ?? node)),
   };
 }"""
 
@@ -772,3 +777,42 @@ def luminance(colour):
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
     )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+async def test_below_a_path(browser, proxy, tmp_path):
+    """Behind something that serves it below a path of its own the page asks there."""
+    async with viewing(browser, proxy, tmp_path) as view:
+
+        async def forward(route):
+            url = route.request.url.replace("/team/chaos/", "/", 1)
+            answer = await route.fetch(url=url)
+            await route.fulfill(response=answer)
+
+        await view.page.route("**/team/chaos/**", forward)
+        view.asked.clear()
+        await view.page.goto(proxy.control + "/team/chaos/")
+        await expect(view.fact("Profile")).to_have_text("calm")
+        await expect(view.page.locator("#choice option")).not_to_have_count(1)
+        assert not [url for url in view.asked if "/team/chaos/" not in url]
+
+
+async def test_leaving_with_something_written(browser, proxy, tmp_path):
+    """What was written and is not in force is not lost without a question; what is in force is not asked about."""
+    async with viewing(browser, proxy, tmp_path) as view:
+        asked = []
+        view.page.on("dialog", lambda dialog: asked.append(dialog.type))
+        view.page.on("dialog", lambda dialog: dialog.accept())
+        await view.choose("lost-ack")
+        await view.yaml.press("End")
+        await view.yaml.press("#")
+        await view.page.reload()
+        assert asked == ["beforeunload"]
+        await view.choose("lost-ack")
+        await view.yaml.press("End")
+        await view.yaml.press("#")
+        await view.apply()
+        await expect(view.fact("Profile")).to_have_text("lost-ack-edited")
+        await expect(view.page.locator("#draft-state")).to_have_text("")
+        await view.page.reload()
+        await expect(view.fact("Profile")).to_have_text("lost-ack-edited")
+        assert asked == ["beforeunload"]

@@ -51,7 +51,8 @@ export async function ask(method, path, { body, patience = PATIENCE } = {}) {
     let answer;
     let said;
     try {
-      answer = await fetch(path, {
+      // Relative, so that it also works below a path of somebody's own.
+      answer = await fetch(`.${path}`, {
         method,
         headers,
         body: body === undefined ? undefined : JSON.stringify(body),

@@ -37,9 +37,8 @@ export function show(force) {
 }
 
 function tellSince() {
-  const since = new Date(now.since);
-  const age = Math.max(0, (Date.now() - since) / 1000);
-  say($("since"), `since ${clock(since)}, for ${duration(Math.round(age))}`);
+  // Its age is told too: two machines' clocks need not agree.
+  say($("since"), `since ${clock(new Date(now.since))}, for ${duration(Math.round(now.age))}`);
 }
 
 function faultRow(fault) {

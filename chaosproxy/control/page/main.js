@@ -1,6 +1,6 @@
 // The page: its parts are started, and the few things that belong to none of them.
 
-import { onHealth, onTokenNeeded, pause } from "./api.js";
+import { ask, onHealth, onTokenNeeded, pause } from "./api.js";
 import * as connections from "./connections.js";
 import { $, say } from "./dom.js";
 import * as events from "./events.js";
@@ -38,5 +38,15 @@ $("pause").addEventListener("click", () => {
   pause(wanted);
 });
 $("calm").addEventListener("click", force.calm);
+
+ask("GET", "/healthz").then(
+  ({ version }) => say($("version"), version),
+  () => {},
+);
+
+// What was written and is in force nowhere would be gone with the page.
+addEventListener("beforeunload", (event) => {
+  if (profile.hasDrafts()) event.preventDefault();
+});
 
 for (const part of [force, profile, timeline, events, connections]) part.start();

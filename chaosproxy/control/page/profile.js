@@ -147,6 +147,7 @@ async function apply(event) {
     const force = await ask("PUT", "/profile", { body });
     problems([]);
     show(force);
+    if (body.yaml !== undefined) showInForce();
     const warned = force.warnings?.length ? `. Mind: ${force.warnings.join("; ")}` : "";
     announce(`${force.name} is in force, generation ${force.generation}${warned}`);
   } catch (error) {
@@ -157,6 +158,16 @@ async function apply(event) {
   }
   button.removeAttribute("aria-busy");
 }
+
+/** What was written is what is in force: it is no draft any more. */
+function showInForce() {
+  drafts.delete(chosen);
+  $("choice").value = IN_FORCE;
+  choose(IN_FORCE);
+}
+
+/** Whether anything was written that is not in force. */
+export const hasDrafts = () => drafts.size > 0;
 
 /** What to put in force, or null if the seed is none. */
 function wanted() {
