@@ -6,7 +6,7 @@ Takes effects as they happen; gives numbers that `metrics.py` reads whenever som
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Container
-from typing import Final
+from typing import Any, Final
 
 from chaosproxy.core.effect import Fired, KeysTouched, Matched, ProtocolFault, Skipped
 
@@ -110,6 +110,25 @@ class Counts:
                 self.keys_touched[self._name(fault), how] += count
             case ProtocolFault(side):
                 self.protocol_errors[side] += 1
+
+    def totals(self) -> list[dict[str, Any]]:
+        """Give each fault of each profile that has been in force: name, type, matched, fired, skipped. From any thread."""
+        fired, skipped = list(self.fired.items()), list(self.skipped.items())
+        return [
+            {
+                "profile": profile,
+                "name": name,
+                "type": type_,
+                "matched": matched,
+                "fired": sum(count for key, count in fired if key[:3] == (profile, name, type_)),
+                "skipped": {
+                    reason: count
+                    for (of, fault, reason), count in skipped
+                    if (of, fault) == (profile, name)
+                },
+            }
+            for (profile, name, type_), matched in list(self.matched.items())
+        ]
 
     def _name(self, name: str) -> str:
         """Give a label for a name that users choose."""

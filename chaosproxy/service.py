@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Lock
-from time import monotonic, time
+from time import monotonic, sleep, time
 from typing import Any, Final, TypeVar
 
 from chaosproxy import __version__
@@ -34,6 +34,8 @@ from chaosproxy.profile import ProfileError, Source, load
 GRACE: Final = 5.0
 #: How long a question may wait for the loop, in seconds: control answers within one.
 _SOON: Final = 0.8
+#: How often it is looked whether clients have left, in seconds.
+_OFTEN: Final = 0.01
 
 T = TypeVar("T")
 
@@ -199,6 +201,26 @@ class Service:
         """Give what has happened in each of the last seconds."""
         return self._timeline.seconds()
 
+    def totals(self) -> list[dict[str, Any]]:
+        """Give what each fault of each profile that has been in force has done, also after the end."""
+        return self._proxy.counts.totals()
+
+    @property
+    def commands(self) -> int:
+        """How many commands have come."""
+        return sum(tally.count for tally in list(self._proxy.world.tallies.values()))
+
+    def wait_until_left(self, seconds: float) -> None:
+        """Wait until no client is connected, nor one on its way in, or for so many seconds."""
+        due = monotonic() + seconds
+        while monotonic() < due:
+            # Who has connected and is not accepted yet is, after a round or two of the loop.
+            for _ in range(3):
+                self._loop.call(lambda: None)
+            if not self._proxy.links:
+                return
+            sleep(_OFTEN)
+
     def connections(self) -> list[dict[str, Any]]:
         """Give the client connections that are open."""
         return self._ask(lambda: steer.describe(self._proxy))
@@ -244,7 +266,7 @@ class Service:
         return Numbers(
             profile=engine.profile.name,
             generation=engine.generation,
-            commands=sum(tally.count for tally in list(self._proxy.world.tallies.values())),
+            commands=self.commands,
             delayed=sum(sum(each.buckets) for each in delays),
             delay=sum(each.sum for each in delays),
             connections=len(self._proxy.links),

@@ -4,6 +4,7 @@ Takes events and faults' statuses as the journal and the control API give them; 
 """
 
 import base64
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -60,6 +61,25 @@ def fault_table(faults: Sequence[Mapping[str, Any]]) -> list[str]:
 def seconds(value: float) -> str:
     """A duration as profiles write it."""
     return f"{value:.3g} s" if value >= 1 else f"{value * 1000:.3g} ms"
+
+
+def shell_words(words: Sequence[str]) -> str:
+    """Words as a shell reads them, in one line; what does not print is written as bash and its kin read it."""
+    return " ".join(map(_shell_word, words))
+
+
+def _shell_word(word: str) -> str:
+    if word.isprintable():
+        return shlex.quote(word)
+    return "$'" + "".join(map(_shell_char, word)) + "'"
+
+
+def _shell_char(char: str) -> str:
+    if char in "'\\":
+        return "\\" + char
+    if char == "\n" or char.isprintable():
+        return "\\n" if char == "\n" else char
+    return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
 
 
 def printable(text: str) -> str:

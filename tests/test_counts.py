@@ -55,3 +55,26 @@ def test_labels_are_bounded():
         counts.count(Matched(f"fault-{number}"), f"profile-{number}", "reply", KNOWN)
     assert len(counts.matched) <= MOST_NAMES
     assert sum(counts.matched.values()) == MOST_NAMES + 100
+
+
+def test_totals():
+    """Each fault of each profile, with its own numbers only, also where names are the same."""
+    counts = Counts()
+    counts.declare("p", {"a": "reply", "b": "reply"})
+    counts.declare("q", {"a": "latency"})
+    for profile, type_ in (("p", "reply"), ("q", "latency"), ("q", "latency")):
+        counts.count(Matched("a"), profile, type_, ())
+    counts.count(Skipped("a", "nth"), "q", "latency", ())
+    counts.count(replace(FIRED, fault="a", type="reply"), "p", "reply", ())
+    assert counts.totals() == [
+        {"profile": "p", "name": "a", "type": "reply", "matched": 1, "fired": 1, "skipped": {}},
+        {"profile": "p", "name": "b", "type": "reply", "matched": 0, "fired": 0, "skipped": {}},
+        {
+            "profile": "q",
+            "name": "a",
+            "type": "latency",
+            "matched": 2,
+            "fired": 0,
+            "skipped": {"nth": 1},
+        },
+    ]

@@ -29,6 +29,8 @@ LAYERS = (
     {"core"},
     {"faults"},
     {"profile", "counts", "journal", "metrics", "embedded", "recording", "remote", "telling"},
+    {"verdict"},
+    {"report"},
     {"catalogue", "schema"},
     {"topology"},
     {"net"},

@@ -1,10 +1,12 @@
 """What people read: each part is there, columns stand below each other, and no key moves the cursor."""
 
 import base64
+import shutil
+import subprocess
 
 import pytest
 
-from chaosproxy.telling import command_of, event_line, fault_table, printable, seconds
+from chaosproxy.telling import command_of, event_line, fault_table, printable, seconds, shell_words
 
 EVENT = {
     "n": 3,
@@ -70,3 +72,20 @@ def test_seconds(value, said):
 def test_printable():
     """Nothing moves the cursor."""
     assert printable("a\tb\x9b") == "a?b?"
+
+
+WORDS = ["plain", "a b", "it's", "a\nb'c\\d", "\x1b[2J", "é\n☃\x85", "", "$HOME", "`x`"]
+
+
+def test_shell_words():
+    """One line without a control character, which is these words again to the shell that reads it."""
+    line = shell_words(WORDS)
+    assert line.isprintable()
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("needs bash")
+    script = f"printf '%s\\0' {line}"
+    done = subprocess.run(
+        [bash, "-c", script], capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"}
+    )
+    assert done.stdout.decode().split("\0")[:-1] == WORDS

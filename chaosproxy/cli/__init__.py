@@ -15,6 +15,7 @@ from chaosproxy import __version__
 #: Name and short help of every command, in the order of `--help`; a test compares the help with the command's own.
 COMMANDS = {
     "run": "Run the proxy.",
+    "exec": "Run COMMAND with a proxy between it and Redis.",
     "use": "Put another profile in force in a proxy that runs.",
     "calm": "Put no fault in force in a proxy that runs.",
     "trigger": "Have a fault with `when: {trigger: manual}` act.",

@@ -204,3 +204,14 @@ def run_options(function: Callable[..., object]) -> Callable[..., object]:
     for option in reversed(_OPTIONS):
         with_options = option(with_options)
     return with_options
+
+
+def with_defaults(**defaults: str) -> Callable[[F], F]:
+    """Give options that `run_options` has declared on a function other defaults there."""
+
+    def changed(function: F) -> F:
+        for option in getattr(function, "__click_params__", ()):
+            option.default = defaults.get(option.name, option.default)
+        return function
+
+    return changed

@@ -138,9 +138,9 @@ class RunOptions:
             return self.seed
         return secrets.randbelow(1_000_000) if profile.seed is None else profile.seed
 
-    def repeat(self, seed: int) -> str:
+    def repeat(self, seed: int, command: str = "run") -> str:
         """Give the command that does the same again, as a shell reads it."""
-        words = ["chaosproxy", "run", "--seed", str(seed)]
+        words = ["chaosproxy", command, "--seed", str(seed)]
         for name in self.profile:
             words += ["--profile", name]
         for override in self.set_:

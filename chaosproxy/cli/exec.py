@@ -1,0 +1,252 @@
+"""`chaosproxy exec`: a command with a proxy between it and Redis, for as long as it runs.
+
+Takes `run`'s options and a command; gives the command's exit status, or 3 where a fault that must fire never did.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from socket import create_connection
+from sys import stderr
+from time import monotonic
+from typing import Any
+from urllib.parse import quote
+
+import click
+from click.core import ParameterSource
+
+from chaosproxy import __version__
+from chaosproxy.cli import child, logs
+from chaosproxy.cli.options import run_options, with_defaults
+from chaosproxy.cli.progress import Progress
+from chaosproxy.cli.servers import EMBEDDED
+from chaosproxy.cli.settings import RunOptions
+from chaosproxy.net.address import parse_upstream
+from chaosproxy.report import files
+from chaosproxy.service import Service, ServiceError, Settings
+from chaosproxy.telling import event_line, fault_table, printable, shell_words
+from chaosproxy.verdict import NoSuchFaultError, Run, required_faults
+
+#: How often the progress is told, in seconds.
+_TICK = 0.5
+#: How long the last of what the command sent is waited for, in seconds: a fault may hold it for ever.
+_LAST = 1.0
+#: So many events are told one by one in the end.
+_TOLD = 10
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What `exec` is asked for beside what `run` is."""
+
+    command: tuple[str, ...]
+    env: tuple[str, ...]
+    require_fired: tuple[str, ...]
+    report: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """The command has ended, and the proxy too."""
+
+    service: Service
+    status: int
+    started: str
+    seconds: float
+
+
+@click.command()
+@with_defaults(listen="127.0.0.1:0", control="127.0.0.1:0")
+@run_options
+@click.option(
+    "--env",
+    metavar="NAME",
+    multiple=True,
+    help="A variable that COMMAND finds the proxy's URL in, beside REDIS_URL; may be given several times.",
+)
+@click.option(
+    "--require-fired",
+    metavar="all|NAME|none",
+    multiple=True,
+    help="Faults that must fire, else the exit status is 3; may be given several times. "
+    "[default: all but those with `chance` or `trigger`]",
+)
+@click.option(
+    "--report",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write events.jsonl, report.json, report.html and junit.xml there.",
+)
+@click.argument("command", metavar="COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.pass_context
+def command(ctx: click.Context, /, options: RunOptions, **given: Any) -> None:
+    """Run COMMAND with a proxy between it and Redis.
+
+    COMMAND finds the proxy in REDIS_URL, and its control API in CHAOSPROXY_CONTROL_URL. Where no --upstream is given and no
+    server answers at the default one, a real server is started and removed again. Signals go to COMMAND.
+
+    The exit status is COMMAND's own where it is not 0; 3 where it passed and a fault that must fire never did; else 0.
+    Options come first: what stands behind -- is COMMAND's own.
+    """
+    wanted = _Wanted(**given)
+    logs.set_up(options.log_level, options.log_format)
+    anything = ctx.get_parameter_source("upstream") is ParameterSource.DEFAULT
+    if anything and not _answers(options.upstream):
+        options = replace(options, upstream=EMBEDDED)
+    options = _with_events(options, wanted.report)
+    with ExitStack() as stack:
+        settings = options.settings(stack)
+        try:
+            required = required_faults(settings.profile, wanted.require_fired)
+        except NoSuchFaultError as error:
+            raise click.UsageError(f"--require-fired: {error}") from None
+        stack.enter_context(child.Signals())
+        outcome = _run(settings, wanted)
+        run = _told(outcome, settings, options, wanted, required)
+        _leave_report(run, wanted.report, options)
+        _say(run)
+    ctx.exit(run.exit_status)
+
+
+def _run(settings: Settings, wanted: _Wanted) -> _Outcome:
+    """Run the command under a proxy, to the end of both."""
+    try:
+        service = Service(settings)
+    except ServiceError as error:
+        raise click.ClickException(str(error)) from None
+    started, began = datetime.now(UTC).isoformat(timespec="milliseconds"), monotonic()
+    progress = Progress(stderr, lambda: (service.commands, _fired(service)))
+    try:
+        environment = os.environ | _variables(service, settings, wanted.env)
+        status = child.run(wanted.command, environment, progress.tick, _TICK)
+    except child.ChildError as error:
+        click.echo(f"Error: {error}", err=True)
+        raise click.exceptions.Exit(error.status) from None
+    finally:
+        progress.end()
+        seconds = monotonic() - began
+        # What it sent last goes to Redis, also if it did not wait for that; what became of it is an event then.
+        service.wait_until_left(_LAST)
+        service.stop(0)
+    return _Outcome(service, status, started, round(seconds, 3))
+
+
+def _fired(service: Service) -> dict[str, int]:
+    fired: dict[str, int] = {}
+    for fault in service.totals():
+        fired[fault["name"]] = fired.get(fault["name"], 0) + fault["fired"]
+    return fired
+
+
+def _variables(service: Service, settings: Settings, names: Sequence[str]) -> Mapping[str, str]:
+    """What the command finds in its environment: where to connect, with whose password."""
+    upstream, url = settings.plan.upstream, service.url
+    if upstream.password is not None:
+        who = f"{quote(upstream.username or '', safe='')}:{quote(upstream.password, safe='')}@"
+        url = url.replace("://", f"://{who}", 1)
+    found = dict.fromkeys(("REDIS_URL", *names), url)
+    if service.control_url is not None:
+        found["CHAOSPROXY_CONTROL_URL"] = service.control_url
+        if settings.control_token is not None:
+            found["CHAOSPROXY_CONTROL_TOKEN"] = settings.control_token
+    return found
+
+
+def _answers(url: str) -> bool:
+    """Whether anybody is there."""
+    address = parse_upstream(url).address
+    try:
+        create_connection((address.host, address.port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+def _with_events(options: RunOptions, report: Path | None) -> RunOptions:
+    """Have the events written where the report wants them, unless they are written elsewhere."""
+    if report is None:
+        return options
+    try:
+        report.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise click.ClickException(f"cannot write to {report}: {error.strerror}") from None
+    if options.events == "-":
+        raise click.UsageError("--report keeps the events in a file: leave out --events -")
+    return options if options.events else replace(options, events=str(report / files.EVENTS))
+
+
+def _told(
+    outcome: _Outcome,
+    settings: Settings,
+    options: RunOptions,
+    wanted: _Wanted,
+    required: tuple[str, ...],
+) -> Run:
+    """All that is known of it."""
+    service, profile = outcome.service, settings.profile
+    divergence = None if service.recording is None else service.recording.verdict()
+    words = [word for name in wanted.require_fired for word in ("--require-fired", name)]
+    words += ["--", *wanted.command]
+    again = f"{options.repeat(settings.seed, 'exec')} {shell_words(words)}"
+    replay = ""
+    if wanted.report is not None and options.replay is None:
+        same = replace(options, replay=wanted.report / files.EVENTS)
+        replay = f"{same.repeat(settings.seed, 'exec')} {shell_words(words)}"
+    return Run(
+        version=__version__,
+        profile=profile.name,
+        profile_sha256=profile.sha256,
+        description=profile.description,
+        healthy=profile.healthy,
+        seed=settings.seed,
+        upstream=settings.plan.upstream.url,
+        command=wanted.command,
+        status=outcome.status,
+        started=outcome.started,
+        seconds=outcome.seconds,
+        commands=service.commands,
+        faults=service.totals(),
+        required=required,
+        events=service.journal.events(),
+        recorded=service.journal.last,
+        timeline=service.timeline(),
+        again=again,
+        replay=replay,
+        divergence=str(divergence or ""),
+    )
+
+
+def _leave_report(run: Run, report: Path | None, options: RunOptions) -> None:
+    """Write the report, and the job's summary where CI asks for one. What cannot be written is told, and fails."""
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    try:
+        if report is not None:
+            if options.events and Path(options.events) != report / files.EVENTS:
+                shutil.copyfile(options.events, report / files.EVENTS)
+            files.write(report, run)
+        if summary:
+            files.add_summary(Path(summary), run)
+    except OSError as error:
+        click.echo(f"Error: cannot write {error.filename}: {error.strerror}", err=True)
+        raise click.exceptions.Exit(run.exit_status or 1) from None
+
+
+def _say(run: Run) -> None:
+    """The last lines: what fired how often, the seed, and how to have it again."""
+    happened = f"{run.commands} commands, exit status {run.status}"
+    lines = [f"chaosproxy: profile {run.profile}, seed {run.seed}, {happened}"]
+    lines += [event_line(event) for event in run.events[:_TOLD]]
+    if run.recorded > _TOLD:
+        lines.append(f"and {run.recorded - _TOLD} more")
+    lines += fault_table(run.faults)
+    lines += [f"{name} never fired: {run.why_missing(name)}" for name in run.missing]
+    if run.divergence:
+        lines.append(f"the replay {run.divergence}")
+    lines.append(f"again: {run.again}")
+    if run.replay:
+        lines.append(f"replay: {run.replay}")
+    click.echo("\n".join(map(printable, lines)), err=True)

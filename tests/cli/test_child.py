@@ -1,0 +1,149 @@
+"""The command that is run: its status, its signals, its environment, and what cannot be run."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from chaosproxy.cli.child import ChildError, Signals, run
+
+PYTHON = sys.executable
+
+
+def status_of(*command, environment=None):
+    with Signals():
+        return run(command, environment or os.environ, lambda: None, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("pass", 0),
+        ("raise SystemExit(7)", 7),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 137),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", 143),
+    ],
+)
+def test_status(code, status):
+    """Its own, or as a shell tells of one that a signal ended."""
+    assert status_of(PYTHON, "-c", code) == status
+
+
+def test_environment_and_signals_are_as_usual(tmp_path):
+    """It has the environment it is given, and blocks and ignores what any program here does, and nothing because of us."""
+    said = tmp_path / "said"
+    shell = f'echo "$NAME" > {said}; grep -E "Sig(Blk|Ign)" /proc/self/status >> {said}'
+    environment = {"NAME": "value", "PATH": os.environ["PATH"]}
+    assert status_of("sh", "-c", shell, environment=environment) == 0
+    name, *ours = said.read_text().split()
+    subprocess.run(["sh", "-c", shell], env=environment, check=True)
+    assert name == "value"
+    # Bits 31 and 32 are signals that the C library keeps to itself.
+    usual = said.read_text().split()[1:]
+    assert [int(mask, 16) & ~0x180000000 for mask in ours[1::2]] == [
+        int(mask, 16) for mask in usual[1::2]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "said"),
+    [
+        ("/none/such", 127, "/none/such: no such file or directory"),
+        ("no-such-command-anywhere", 127, "no-such-command-anywhere: no such file or directory"),
+        ("/", 126, "/: is a directory"),
+        ("/etc/hostname", 126, "/etc/hostname: "),
+    ],
+)
+def test_what_cannot_be_run(command, status, said):
+    """As a shell tells it."""
+    with Signals(), pytest.raises(ChildError) as caught:
+        run([command], os.environ, lambda: None, 1)
+    assert str(caught.value).startswith(said)
+    assert caught.value.status == status
+
+
+def test_ticks():
+    """While it runs there is time for something else."""
+    ticks = []
+    with Signals():
+        run(["sleep", "0.3"], os.environ, lambda: ticks.append(1), 0.05)
+    assert ticks
+
+
+def test_mask_is_put_back():
+    """Afterwards signals are what they were, and what came meanwhile is over."""
+    code = """if True:
+        import os, signal
+        from chaosproxy.cli.child import Signals
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+        with Signals():
+            os.kill(os.getpid(), signal.SIGTERM)
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
+    """
+    subprocess.run([PYTHON, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+def test_signals_go_to_the_command(number):
+    """What is sent to us is the command's; what it makes of that is its status."""
+    parent = textwrap.dedent(f"""
+        import os, sys
+        from chaosproxy.cli.child import Signals, run
+        child = '''if True:
+            import signal, sys, time
+            signal.signal({int(number)}, lambda *_: sys.exit(42))
+            print("ready", flush=True)
+            time.sleep(60)
+        '''
+        with Signals():
+            sys.exit(run([sys.executable, "-c", child], os.environ, lambda: None, 1))
+    """)
+    with subprocess.Popen([PYTHON, "-c", parent], stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout.readline() == b"ready\n"
+            process.send_signal(number)
+            assert process.wait(20) == 42
+        finally:
+            process.kill()
+
+
+def test_the_terminal_tells_both():
+    """Ctrl-C reaches the command from the terminal itself: it comes once, not twice."""
+    import pty
+
+    parent = textwrap.dedent("""
+        import os, sys
+        from chaosproxy.cli.child import Signals, run
+        child = '''if True:
+            import signal, sys, time
+            came = []
+            signal.signal(signal.SIGINT, lambda *_: came.append(1))
+            print("ready", flush=True)
+            while not came:
+                time.sleep(0.01)
+            time.sleep(0.3)
+            print("came", len(came), flush=True)
+        '''
+        with Signals():
+            sys.exit(run([sys.executable, "-c", child], os.environ, lambda: None, 1))
+    """)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(PYTHON, [PYTHON, "-c", parent])
+    said = b""
+    try:
+        while b"ready" not in said:
+            said += os.read(terminal, 1000)
+        os.write(terminal, b"\x03")
+        deadline = time.monotonic() + 20
+        while b"came 1\r\n" not in said and time.monotonic() < deadline:
+            said += os.read(terminal, 1000)
+    finally:
+        _, status = os.waitpid(pid, 0)
+        os.close(terminal)
+    assert b"came 1" in said
+    assert os.waitstatus_to_exitcode(status) == 0
