@@ -50,8 +50,8 @@ TEXTS = [
 class Pod:
     """A running pod of the bot; a request at a time."""
 
-    def __init__(self, install: Install) -> None:
-        self._process = install.start(BOT)
+    def __init__(self, install: Install, program: Path = BOT) -> None:
+        self._process = install.start(program)
         self._free = threading.Lock()
         said = self._process.stdout.readline()
         assert said == "ready\n", self._process.communicate()
@@ -124,6 +124,13 @@ class Place:
     direct: str
     #: Whether nothing is in the way, so that it is the machine if the memory is slow.
     calm: bool = False
+    #: Everybody who came.
+    seen: list[Customer] = field(default_factory=list)
+
+    def arrive(self, app: str) -> Customer:
+        """Give a customer of this app."""
+        self.seen.append(Customer(app, self.url))
+        return self.seen[-1]
 
     def verdict(self, customer: Customer) -> None:
         """Compare what a fresh process reads, from the server itself, with what the customer's page shows."""
@@ -141,12 +148,9 @@ class Place:
             raise Void(f"the memory took {customer.slowest:.2f} s") from None
 
 
-Arrive = Callable[[str, str], Customer]
-
-
-def conversation(app: str, place: Place, arrive: Arrive = Customer) -> Customer:
+def conversation(app: str, place: Place) -> Customer:
     """Have a conversation, its turns on one pod and the other by turns."""
-    customer = arrive(app, place.url)
+    customer = place.arrive(app)
     try:
         for number, text in enumerate(TEXTS):
             customer.say(place.pods[number % 2], text)
@@ -157,9 +161,9 @@ def conversation(app: str, place: Place, arrive: Arrive = Customer) -> Customer:
     return customer
 
 
-def two_requests(app: str, place: Place, arrive: Arrive = Customer) -> Customer:
+def two_requests(app: str, place: Place) -> Customer:
     """Send two messages a moment apart; each reaches another pod."""
-    customer = arrive(app, place.url)
+    customer = place.arrive(app)
     messages = [{"id": uuid.uuid4().hex, "text": text, "knows": 0} for text in TEXTS[:2]]
     with ThreadPoolExecutor(1) as browser:
         began = time.monotonic()
@@ -181,7 +185,7 @@ def two_requests(app: str, place: Place, arrive: Arrive = Customer) -> Customer:
 class Scene:
     """A scene, its profile, and what of it is set."""
 
-    play: Callable[..., Customer]
+    play: Callable[[str, Place], Customer]
     profile: str
     sets: tuple[str, ...] = ()
 

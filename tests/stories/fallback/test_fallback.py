@@ -78,18 +78,12 @@ def test_nobody_sees_it_under_calm(stack, app, scene, tally, pods, stage):
 
 def played(pods, stage, stack, app, name):
     """Play a scene; gives the customer, or how it was broken."""
-    scene, seen = SCENES[name], []
-
-    def arrive(*args):
-        seen.append(Customer(*args))
-        return seen[0]
-
-    proxy = stage.proxy(scene.profile, *scene.options)
+    scene = SCENES[name]
+    place = Place(pods(stack), stage.proxy(scene.profile, *scene.options).url, stage.server.url)
     try:
-        scene.play(app, Place(pods(stack), proxy.url, stage.server.url), arrive)
+        return scene.play(app, place), ""
     except Broken as broken:
-        return seen[0], str(broken)
-    return seen[0], ""
+        return place.seen[0], str(broken)
 
 
 @pytest.mark.parametrize("stack", STACKS)
