@@ -84,7 +84,8 @@ class Service:
                 #: What the server said it is.
                 self.survey: Survey = self._loop.run(self._proxy.start())
             except OSError as error:
-                raise ServiceError(f"cannot listen on {plan.listen}: {_why(error)}") from None
+                where = error.filename or plan.listen
+                raise ServiceError(f"cannot listen on {where}: {_why(error)}") from None
             if settings.control is not None:
                 self._timeline.start()
                 try:
@@ -138,6 +139,14 @@ class Service:
     def sentinel(self) -> Address | None:
         """Where clients find a Sentinel, None: nowhere."""
         return self._proxy.behind.sentinel
+
+    @property
+    def nodes(self) -> dict[str, tuple[Address, Address]]:
+        """Where a cluster's nodes listen for clients, and where they are, by the listeners' names; empty without a cluster."""
+        if self._proxy.behind.cluster is None:
+            return {}
+        routes = self._loop.call(lambda: list(self._proxy.routes))
+        return {route.name: (route.address, route.dialler.address) for route in routes}
 
     @property
     def control_url(self) -> str | None:

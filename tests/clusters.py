@@ -3,7 +3,6 @@
 Takes how many primaries and replicas; gives a running Cluster that can be asked, failed over and resharded.
 """
 
-import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -74,20 +73,14 @@ class Cluster:
         wait(lambda: self.owner(slot) is target and self.agree(), "all to agree")
 
     def agree(self) -> bool:
-        """Whether all nodes serve, and see the same slots at the same nodes."""
-        views = [node.ask("CLUSTER", "SLOTS") for node in self.nodes]
-        serving = all(b"cluster_state:ok" in node.ask("CLUSTER", "INFO") for node in self.nodes)
-        slots = [sorted((low, high, node[1]) for low, high, node, *_ in view) for view in views]
-        return serving and all(view == slots[0] for view in slots)
-
-    def peers(self, node: Server) -> set[int]:
-        """The ports from which clients are connected to a node, but for its peers, this helper and the one who asks."""
-        ports = set()
-        for line in node.ask("CLIENT", "LIST").decode().splitlines():
-            said = dict(word.split("=", 1) for word in line.split())
-            if not re.search("[MS]", said["flags"]):
-                ports.add(int(said["addr"].rpartition(":")[2]))
-        return ports - {node.control.socket.getsockname()[1]}
+        """Whether all nodes serve, and see the same primaries, replicas and slots."""
+        if any(b"cluster_state:ok" not in node.ask("CLUSTER", "INFO") for node in self.nodes):
+            return False
+        views = [
+            sorted((words[0], words[3], words[8:]) for words in map(str.split, text.splitlines()))
+            for text in (node.ask("CLUSTER", "NODES").decode() for node in self.nodes)
+        ]
+        return all(view == views[0] for view in views)
 
 
 def wait(done: Callable[[], object], what: str) -> None:

@@ -54,7 +54,8 @@ _OPTIONS = (
         metavar="URL",
         default="redis://127.0.0.1:6379",
         help="The server: redis://[user:pass@]host:port[/db], rediss:// for TLS, unix://path[?db=n], "
-        "redis+sentinel://h1,h2/service[/db] (rediss+sentinel:// for TLS): the server that Sentinels call the primary, or "
+        "redis+sentinel://h1,h2/service[/db] (rediss+sentinel:// for TLS): the server that Sentinels call the primary, "
+        "redis+cluster://host:port[,…] (rediss+cluster://): a cluster, of which these nodes are asked for the others, or "
         "`embedded`: one is started and removed again. User, password and database are those of the proxy's own connection (what faults do "
         "behind the application's back); clients authenticate and select for themselves.",
     ),
@@ -68,7 +69,14 @@ _OPTIONS = (
         "--listen",
         metavar="ADDR",
         default="127.0.0.1:6380",
-        help="Where clients connect: host:port, :port for all interfaces, unix:path. Port 0: any free one.",
+        help="Where clients connect: host:port, :port for all interfaces, unix:path. Port 0: any free one. A cluster's nodes "
+        "listen at this port and those behind it, one a node; with port 0 at any.",
+    ),
+    _option(
+        "--announce",
+        metavar="HOST[:PORT]",
+        help="Where a cluster's clients are told that its nodes are: at this host, the first at this port. Left out: at the "
+        "address by which the client has reached the proxy, and where the nodes listen.",
     ),
     _option(
         "--listen-sentinel",

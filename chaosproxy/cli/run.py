@@ -93,6 +93,7 @@ def _say(options: RunOptions, settings: Settings, service: Service) -> None:
             "upstream": f"{upstream} ({server})",
             **({"standby": standby.url} if (standby := settings.plan.standby) else {}),
             **({} if service.sentinel is None else {"sentinel": str(service.sentinel)}),
+            **{name: f"{here} → {there}" for name, (here, there) in service.nodes.items()},
             "profile": service.profile.name,
             "seed": service.seed,
             "control": service.control_url or "off",
@@ -117,7 +118,13 @@ def _ready(service: Service) -> dict[str, object]:
         "seed": service.seed,
         "profile": service.profile.name,
         **({} if service.sentinel is None else {"sentinel": str(service.sentinel)}),
+        **({"nodes": nodes} if (nodes := _nodes(service)) else {}),
     }
+
+
+def _nodes(service: Service) -> dict[str, str]:
+    """Where a cluster's clients find its nodes."""
+    return {name: str(here.to_connect()) for name, (here, _) in service.nodes.items()}
 
 
 def _write_whole(path: Path, value: object) -> None:

@@ -62,6 +62,8 @@ def find_servers(options: "RunOptions", profile: Profile, stack: ExitStack) -> S
             raise click.UsageError(
                 "--standby: where there are Sentinels, they say which servers there are"
             )
+        if upstream.cluster or standby.cluster:
+            raise click.UsageError("--standby: a cluster has its own replicas")
         if standby.address == upstream.address and not embedded:
             raise click.UsageError(
                 f"--standby {standby.url}: this is the upstream; a standby is another server"

@@ -18,7 +18,7 @@ from chaosproxy.cli.problems import leave
 from chaosproxy.cli.servers import find_servers
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.rule import Profile
-from chaosproxy.net.address import Address, parse_address
+from chaosproxy.net.address import Address, Upstream, parse_address
 from chaosproxy.net.plan import Plan
 from chaosproxy.net.tls import server_context
 from chaosproxy.profile import ProfileError, find, load
@@ -37,6 +37,7 @@ class RunOptions:
     standby: str | None
     listen: str
     listen_sentinel: str
+    announce: str | None
     profile: tuple[str, ...]
     seed: int | None
     set_: tuple[str, ...]
@@ -100,6 +101,7 @@ class RunOptions:
             plan=Plan(
                 listen=listen,
                 listen_tls=listen_tls,
+                announce=self._announced(servers.upstream, listen),
                 upstream=servers.upstream,
                 upstream_tls=servers.upstream_tls,
                 standby=servers.standby,
@@ -117,6 +119,27 @@ class RunOptions:
             events=self.events,
             redact_keys=self.redact_keys,
         )
+
+    def _announced(self, upstream: Upstream, listen: Address) -> Address | None:
+        """What a cluster's clients are told; port 0: where the nodes listen."""
+        if upstream.cluster and listen.path:
+            raise click.UsageError("--listen: a cluster's clients cannot be sent to a unix socket")
+        if self.announce is None:
+            return None
+        if not upstream.cluster:
+            raise click.UsageError(
+                "--announce needs a cluster: an upstream that begins with redis+cluster://"
+            )
+        bare = self.announce.endswith("]") or ":" not in self.announce
+        text = f"{self.announce}:0" if bare else self.announce
+        announced = _read(parse_address, text, "--announce")
+        if announced.path or self.announce.startswith(":"):
+            raise click.UsageError(f"--announce {self.announce}: expected HOST or HOST:PORT")
+        if announced.port and not listen.port:
+            raise click.UsageError(
+                f"--announce {self.announce}: a port is announced for one that is known: give --listen a port too"
+            )
+        return announced
 
     def _recorded(self) -> RecordedRun | None:
         """What is to be replayed. Its seed is part of it."""

@@ -11,7 +11,15 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 DEFAULT_PORT: Final = 6379
 SENTINEL_PORT: Final = 26379
-SCHEMES: Final = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel")
+SCHEMES: Final = (
+    "redis",
+    "rediss",
+    "unix",
+    "redis+sentinel",
+    "rediss+sentinel",
+    "redis+cluster",
+    "rediss+cluster",
+)
 
 #: Addresses to listen on that are none to connect to; there the loopback interface answers too.
 _ANY_HOST: Final = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - read, not bound
@@ -68,7 +76,7 @@ class Upstream:
 
     Clients authenticate and select for themselves; `username`, `password` and `db` are never put into
     their connections. Where `service` is one of Sentinel's, `sentinels` say where it is, with credentials of their own;
-    `address` is the first of them then.
+    `address` is the first of them then. `cluster`: it is a node of one, and `others` are further ones.
     """
 
     address: Address
@@ -80,6 +88,8 @@ class Upstream:
     sentinels: tuple[Address, ...] = ()
     sentinel_username: str | None = None
     sentinel_password: str | None = None
+    cluster: bool = False
+    others: tuple[Address, ...] = ()
 
     @property
     def url(self) -> str:
@@ -88,6 +98,10 @@ class Upstream:
         if self.sentinels:
             hosts, db = ",".join(map(str, self.sentinels)), f"/{self.db}" if self.db else ""
             url = f"redis{'s' if self.tls else ''}+sentinel://{hosts}/{self.service}{db}"
+        if self.cluster:
+            scheme, _, rest = url.partition("://")
+            where, slash, db = rest.partition("/")
+            url = f"{scheme}+cluster://{','.join([where, *map(str, self.others)])}{slash}{db}"
         if self.password is None:
             return url
         return url.replace("://", f"://{self.username or ''}:***@", 1)
@@ -113,7 +127,7 @@ def parse_address(text: str) -> Address:
 
 
 def parse_upstream(url: str) -> Upstream:
-    """Read `redis://[user:pass@]host:port[/db]`, `rediss://…`, `unix://path[?db=n]` or `redis+sentinel://h1,h2/service[/db]`."""
+    """Read `redis://[user:pass@]host:port[/db]`, `rediss://…`, `unix://path[?db=n]`, `redis+sentinel://h1,h2/service[/db]` or `redis+cluster://h1,h2`."""
     scheme, separator, _ = url.partition("://")
     # A password that was mistyped is a password all the same.
     shown = _SECRETS.sub("***", url)
@@ -130,7 +144,8 @@ def parse_upstream(url: str) -> Upstream:
             names = f"{', '.join(known[:-1])} and {known[-1]}"
             raise ValueError(f"{shown}: unknown parameter {key!r}; only {names} are read")
     db, secret = given.get("db", ""), given.get("password", secret)
-    service = ""
+    service, cluster = "", scheme.endswith("+cluster")
+    others: list[Address] = []
     sentinels: tuple[Address, ...] = ()
     if scheme.endswith("+sentinel"):
         sentinels = _sentinels(where, shown)
@@ -146,11 +161,8 @@ def parse_upstream(url: str) -> Upstream:
         if not address.path:
             raise ValueError(f"{shown}: a path is missing after unix://")
     else:
-        try:
-            host, port = parts.hostname, parts.port
-        except ValueError as error:
-            raise ValueError(f"{shown}: {error}") from None
-        address = Address(host or "127.0.0.1", DEFAULT_PORT if port is None else port)
+        places = where.split(",") if cluster else [where]
+        address, *others = (_place(each, shown) for each in places)
         db = parts.path.strip("/") or db
     if db and not (db.isascii() and db.isdigit()):
         raise ValueError(f"{shown}: the database must be a number, not {db!r}")
@@ -164,7 +176,19 @@ def parse_upstream(url: str) -> Upstream:
         sentinels,
         given.get("sentinel_username") or None,
         given.get("sentinel_password") or None,
+        cluster,
+        tuple(others),
     )
+
+
+def _place(where: str, shown: str) -> Address:
+    """Read a URL's `host:port`, of which either may be left out."""
+    try:
+        parts = urlsplit(f"//{where}")
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise ValueError(f"{shown}: {error}") from None
+    return Address(host or "127.0.0.1", DEFAULT_PORT if port is None else port)
 
 
 def _sentinels(where: str, shown: str) -> tuple[Address, ...]:

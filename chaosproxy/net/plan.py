@@ -13,6 +13,7 @@ from chaosproxy.net.address import Address, Upstream
 class Plan:
     """Where to listen and to dial, and how much is too much.
 
+    `announce`: what a cluster's clients are told in place of where the first node listens; port 0: that port.
     `listen_sentinel`: where clients find a Sentinel, None: nowhere. `disposable`: upstream and standby were started for this
     proxy and end with it.
     """
@@ -25,6 +26,7 @@ class Plan:
     standby_tls: ssl.SSLContext | None = None
     disposable: bool = False
     listen_sentinel: Address | None = None
+    announce: Address | None = None
     max_connections: int = 8192
     max_buffer: int = 16 << 20
     connect_timeout: float = 5.0

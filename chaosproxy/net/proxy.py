@@ -131,7 +131,7 @@ class Proxy:
 
     async def answers(self) -> bool:
         """Whether the server behind the proxy is there and serves commands."""
-        reply = await self.routes.first.side.request(b"PING")
+        reply = await self.behind.asked.side.request(b"PING")
         return reply is not None and not reply.startswith((b"-LOADING", b"-MASTERDOWN"))
 
     def use(self, profile: Profile, seed: int) -> int:
@@ -161,7 +161,7 @@ class Proxy:
 
     async def _survey(self) -> Survey:
         self._survey_is_due = False
-        found = await survey(self.routes.first.side)
+        found = await survey(self.behind.asked.side)
         if not found.answered:
             self._survey_is_due = True
         else:
@@ -204,7 +204,7 @@ class Proxy:
         )
         for effect in effects:
             self.write_down(effect, now)
-        translate = self.behind.translate(client)
+        translate = self.behind.translate(client, route)
         conversation = Conversation(self.world, number, host, now, route.name, translate=translate)
         entrance = Entrance(admitted, lambda effect: self.write_down(effect, monotonic()))
         link = self.links[number] = Link(self, number, client, entrance, conversation, route=route)

@@ -74,8 +74,9 @@ class Route:
                 return
             try:
                 self.address = await self._listener.start(self.address, factory, self._tls)
-            except OSError:
+            except OSError as error:
                 self.close()
+                error.filename = str(self.address)
                 raise
 
     def close(self) -> None:

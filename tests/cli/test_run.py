@@ -11,7 +11,9 @@ import pytest
 
 from chaosproxy import __version__
 from chaosproxy.embedded import EmbeddedError, find_server
+from tests import clusters
 from tests.proxying import START_TIMEOUT, start_proxy, wait_for
+from tests.wire import Wire
 
 LOST = "faults:\n- {fault: disconnect, name: lost, match: {commands: RPUSH}, at: after_apply, how: reset}\n"
 SLOW = "faults:\n- {fault: latency, match: {commands: GET}, at: after_apply, delay: 1s}\n"
@@ -311,3 +313,27 @@ def test_bad_profile(tmp_path):
     assert f"{profile}:2:11: " in said
     assert "did you mean 'latency'?" in said
     assert f"{profile}:3:" in said
+
+
+def test_a_cluster(run):
+    """Where its nodes listen stands in the start block and in the ready file."""
+    with clusters.running(2) as cluster:
+        proxy = run(cluster.url)
+        ready = json.loads((proxy.folder / "ready.json").read_text())
+        nodes = ready["nodes"]
+        assert list(nodes) == ["node-1", "node-2"]
+        assert nodes["node-1"] == f"127.0.0.1:{proxy.port}"
+        port = int(nodes["node-2"].rpartition(":")[2])
+        with Wire(port) as client:
+            assert client.ask("CLUSTER", "MYID") == cluster.nodes[1].ask("CLUSTER", "MYID")
+        taken = refused(
+            *("--upstream", cluster.url, "--listen", f"127.0.0.1:{proxy.port}", "--control", "off")
+        )
+        assert taken == (
+            1,
+            f"Error: cannot listen on 127.0.0.1:{proxy.port}: address already in use\n",
+        )
+        proxy.stop()
+    lines = proxy.stderr.splitlines()
+    for name, node in zip(nodes, cluster.nodes, strict=True):
+        assert f"  {name:<10} {nodes[name]} → 127.0.0.1:{node.port}" in lines

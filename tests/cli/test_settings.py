@@ -8,7 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from chaosproxy.cli.options import run_options
-from chaosproxy.net.address import Address
+from chaosproxy.net.address import SCHEMES, Address
+
+KNOWN = ", ".join(f"{scheme}://" for scheme in SCHEMES)
 
 
 def read(*args, env=None, stack=None):
@@ -78,7 +80,7 @@ def test_control_that_would_be_open(address):
         ),
         (
             ["--upstream", "localhost:6379"],
-            "--upstream: localhost:6379: an upstream URL begins with one of redis://, rediss://, unix://, redis+sentinel://, rediss+sentinel://",
+            f"--upstream: localhost:6379: an upstream URL begins with one of {KNOWN}",
         ),
         (["--control", "unix:/x"], "--control: HTTP is not spoken on a unix socket"),
         (["--tls-key", "k.pem"], "--tls-key and --tls-ca need --tls-cert"),
@@ -145,3 +147,52 @@ def test_override_that_fits_nothing():
     """--set that leads nowhere is a problem of the profile: status 2."""
     status, _ = read("--profile", "lost-ack", "--set", "lost-akc.when.nth=3")
     assert status == 2
+
+
+CLUSTER = "redis+cluster://127.0.0.1:7000,127.0.0.1:7001"
+
+
+@pytest.mark.parametrize(
+    ("args", "announced"),
+    [
+        ([], None),
+        (["--announce", "proxy.example"], Address("proxy.example", 0)),
+        (["--announce", "proxy.example:17000"], Address("proxy.example", 17000)),
+        (["--announce", "[::1]"], Address("::1", 0)),
+        (["--announce", "[::1]:17000"], Address("::1", 17000)),
+    ],
+)
+def test_a_cluster(args, announced):
+    """A cluster's nodes are asked for by several addresses; what is announced is a host, or a host and a port."""
+    plan = read("--upstream", CLUSTER, *args).plan
+    assert plan.upstream.url == CLUSTER
+    assert plan.upstream.cluster
+    assert plan.upstream.others == (Address("127.0.0.1", 7001),)
+    assert plan.announce == announced
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--announce", "h"],
+         "Error: --announce needs a cluster: an upstream that begins with redis+cluster://"),
+        (["--upstream", CLUSTER, "--announce", ":7000"],
+         "Error: --announce :7000: expected HOST or HOST:PORT"),
+        (["--upstream", CLUSTER, "--announce", "unix:/s"],
+         "Error: --announce unix:/s: expected HOST or HOST:PORT"),
+        (["--upstream", CLUSTER, "--announce", "h:x"],
+         "Error: --announce: h:x: expected HOST:PORT with a port from 0 to 65535, or unix:PATH"),
+        (["--upstream", CLUSTER, "--announce", "h:7000", "--listen", "127.0.0.1:0"],
+         "Error: --announce h:7000: a port is announced for one that is known: give --listen a port too"),
+        (["--upstream", CLUSTER, "--listen", "unix:/s"],
+         "Error: --listen: a cluster's clients cannot be sent to a unix socket"),
+        (["--upstream", CLUSTER, "--standby", "redis://127.0.0.1:7001"],
+         "Error: --standby: a cluster has its own replicas"),
+        (["--standby", CLUSTER], "Error: --standby: a cluster has its own replicas"),
+        (["--upstream", "redis+cluster://h:x"],
+         "Error: --upstream: redis+cluster://h:x: Port could not be cast to integer value as 'x'"),
+    ],
+)  # fmt: skip
+def test_a_cluster_that_makes_no_sense(args, message):
+    """What cannot be, or would not do what it says, is told."""
+    assert read(*args) == (2, message)

@@ -2,7 +2,9 @@
 
 import pytest
 
-from chaosproxy.net.address import Address, Upstream, parse_address, parse_upstream
+from chaosproxy.net.address import SCHEMES, Address, Upstream, parse_address, parse_upstream
+
+KNOWN = ", ".join(f"{scheme}://" for scheme in SCHEMES)
 
 
 @pytest.mark.parametrize(
@@ -65,11 +67,11 @@ def test_upstream_url(url, upstream):
     [
         (
             "127.0.0.1:6379",
-            "127.0.0.1:6379: an upstream URL begins with one of redis://, rediss://, unix://, redis+sentinel://, rediss+sentinel://",
+            f"127.0.0.1:6379: an upstream URL begins with one of {KNOWN}",
         ),
         (
             "http://h",
-            "http://h: an upstream URL begins with one of redis://, rediss://, unix://, redis+sentinel://, rediss+sentinel://",
+            f"http://h: an upstream URL begins with one of {KNOWN}",
         ),
         ("redis://h/x", "redis://h/x: the database must be a number, not 'x'"),
         ("redis://me:pw@h/x", "redis://***@h/x: the database must be a number, not 'x'"),
@@ -163,3 +165,26 @@ def test_who_can_reach_it():
     local = [Address("127.0.0.2", 1), Address("::1", 1), Address("localhost", 1), Address(path="s")]
     assert all(address.is_local for address in local)
     assert not any(Address(host, 1).is_local for host in ("0.0.0.0", "::", "10.0.0.1", "redis"))
+
+
+@pytest.mark.parametrize(
+    ("url", "seeds"),
+    [
+        ("redis+cluster://h", [Address("h", 6379)]),
+        ("redis+cluster://h:1,[::1]:2,i", [Address("h", 1), Address("::1", 2), Address("i", 6379)]),
+        ("rediss+cluster://u:p@h:1,i:2", [Address("h", 1), Address("i", 2)]),
+    ],
+)
+def test_a_cluster(url, seeds):
+    """Several nodes may be asked for the others; who the proxy is there is said once."""
+    upstream = parse_upstream(url)
+    assert upstream.cluster
+    assert [upstream.address, *upstream.others] == seeds
+    assert upstream.tls == url.startswith("rediss")
+    assert upstream.password == ("p" if "@" in url else None)
+
+
+def test_what_is_shown_of_a_cluster():
+    """All nodes that may be asked, the database, and no password."""
+    upstream = parse_upstream("redis+cluster://user:secret@a:1,b,[::1]:3/2")
+    assert upstream.url == "redis+cluster://user:***@a:1,b:6379,[::1]:3/2"

@@ -1,15 +1,18 @@
 """What stands behind a proxy: which side connection it has, and what its clients are told of servers."""
 
 from chaosproxy.net.address import Address
+from tests import clusters
 from tests.net.scripted import ScriptedSentinel
 from tests.proxying import serve_proxy, wait_for
 
 
 def test_one_server(either_loop, redis70):
-    """No standby, no Sentinel, and what servers say stays as it is."""
+    """No standby, no Sentinel, no cluster, and what servers say stays as it is."""
     with serve_proxy(redis70.url) as proxy, proxy.connect() as client:
         behind = proxy.service._proxy.behind
-        assert (behind.side, behind.sentinel) == (None, None)
+        assert (behind.side, behind.sentinel, behind.cluster) == (None, None, None)
+        assert behind.asked.name == "redis"
+        assert proxy.service.nodes == {}
         redis70.ask("REPLICAOF", "127.0.0.1", redis70.port)
         assert client.ask("ROLE")[1:3] == [b"127.0.0.1", redis70.port]
 
@@ -39,3 +42,16 @@ def test_sentinels(either_loop, redis70):
             assert other.service.sentinel == proxy.service.sentinel
     finally:
         sentinel.close()
+
+
+def test_a_cluster(either_loop):
+    """A route for each node; a node that answers is asked what all are."""
+    with clusters.running(2) as cluster:
+        nobody = cluster.nodes[0].port
+        cluster.nodes[0].stop()
+        url = f"redis+cluster://127.0.0.1:{nobody},127.0.0.1:{cluster.nodes[1].port}"
+        with serve_proxy(url) as proxy:
+            behind = proxy.service._proxy.behind
+            assert list(proxy.service.nodes) == ["node-1", "node-2"]
+            wait_for(lambda: behind.asked.name == "node-2", "a node that answers")
+            assert proxy.service.unready() is None

@@ -1,0 +1,264 @@
+"""A cluster behind the proxy: a listener for each node, addresses that lead back to the proxy, nodes that come and go."""
+
+import re
+import socket
+from dataclasses import replace
+
+import pytest
+
+from chaosproxy.net.address import Address
+from tests import clusters, servers
+from tests.proxying import serve_proxy, wait_for
+from tests.wire import Wire
+
+SECOND = """
+faults:
+- {fault: reply, match: {commands: PING, connection: {listener: node-2}}, at: before_forward, value: two}
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two primaries; who adds to it takes it away again."""
+    with clusters.running(2) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def serve_here(either_loop):
+    """Start proxies in this process; all are stopped in the end."""
+    started = []
+
+    def start(*args, **kwargs):
+        proxy = serve_proxy(*args, **kwargs)
+        started.append(proxy)
+        return proxy
+
+    yield start
+    for proxy in started:
+        proxy.stop()
+
+
+def routes(proxy):
+    """Each route's name with the port it listens on and the port it dials."""
+    found = proxy.service._loop.call(lambda: list(proxy.service._proxy.routes))
+    return {each.name: (each.address.port, each.dialler.address.port) for each in found}
+
+
+def look(proxy):
+    """Have it look now who belongs to the cluster."""
+    proxy.service._loop.run(proxy.service._proxy.behind.cluster.look())
+
+
+def slots(wire):
+    """The host and port of each range's primary, as a client is told."""
+    return [(host.decode(), port) for _, _, (host, port, *_) in wire.ask("CLUSTER", "SLOTS")]
+
+
+def moved(wire):
+    """Where a client is sent for the first and the last slot, None: nowhere."""
+    found = []
+    for key in ("{460}", "{2927}"):
+        said = re.fullmatch(rb"-MOVED \d+ (\S*):(\d+)\r\n", wire.raw("GET", key))
+        found.append(said and (said[1].decode(), int(said[2])))
+    return found
+
+
+def test_a_listener_for_each_node(cluster, serve_here):
+    """The node of the URL is node-1 and listens where was said; what clients are told leads to the listeners."""
+    proxy = serve_here(cluster.url)
+    found = routes(proxy)
+    assert list(found) == ["node-1", "node-2"]
+    assert [target for _, target in found.values()] == [node.port for node in cluster.nodes]
+    assert found["node-1"][0] == proxy.port
+    listening = [("127.0.0.1", port) for port, _ in found.values()]
+    for port, _ in found.values():
+        with Wire(port) as wire:
+            assert slots(wire) == listening
+            assert {place for place in moved(wire) if place} <= set(listening)
+    assert proxy.service.unready() is None
+    assert proxy.service.survey.server.version >= (7, 0)
+
+
+def test_matching_by_node(cluster, serve_here):
+    """A rule may speak of one node's listener."""
+    proxy = serve_here(cluster.url, SECOND)
+    said = []
+    for port, _ in routes(proxy).values():
+        with Wire(port) as wire:
+            said.append(wire.ask("PING"))
+    assert said == ["PONG", b"two"]
+
+
+def test_consecutive_ports(cluster, serve_here):
+    """With a port given, nodes listen at that and those behind it; what is announced is told in their place."""
+    first = consecutive(2)
+    proxy = serve_here(
+        cluster.url,
+        listen=Address("127.0.0.1", first),
+        announce=Address("proxy.example", 17000),
+    )
+    assert [port for port, _ in routes(proxy).values()] == [first, first + 1]
+    with proxy.connect() as wire:
+        assert slots(wire) == [("proxy.example", 17000), ("proxy.example", 17001)]
+    proxy = serve_here(cluster.url, announce=Address("proxy.example", 0))
+    with proxy.connect() as wire:
+        assert slots(wire) == [("proxy.example", port) for port, _ in routes(proxy).values()]
+
+
+def consecutive(count):
+    """Find so many free ports in a row."""
+    while True:
+        first = servers.free_port()
+        if first + count < 65536 and all(free(first + number) for number in range(count)):
+            return first
+
+
+def free(port):
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_seeds(cluster, serve_here):
+    """Any of the URL's nodes may be asked; the order there is theirs, under whatever name, and one that is down is kept."""
+    one, two = (node.port for node in cluster.nodes)
+    down = servers.free_port()
+    proxy = serve_here(f"redis+cluster://localhost:{down},localhost:{two},127.0.0.1:{two}")
+    assert [target for _, target in routes(proxy).values()] == [down, two, one]
+    with Wire(routes(proxy)["node-2"][0]) as wire:
+        assert [port for _, port in slots(wire)] == [
+            routes(proxy)[name][0] for name in ("node-3", "node-2")
+        ]
+    assert proxy.service.unready() is not None
+    look(proxy)
+    assert proxy.service.unready() is None
+
+
+def test_nobody_answers(serve_here):
+    """It listens for the nodes of the URL though none of them is there."""
+    ports = [servers.free_port() for _ in range(2)]
+    proxy = serve_here("redis+cluster://" + ",".join(f"127.0.0.1:{port}" for port in ports))
+    assert [target for _, target in routes(proxy).values()] == ports
+    look(proxy)
+    assert len(routes(proxy)) == 2
+    with proxy.connect() as wire:
+        assert wire.read_to_end() == (b"", "FIN")
+
+
+def test_a_node_that_is_no_cluster(serve_here, redis70):
+    """A server without a cluster is served as it is, and nothing of it is changed."""
+    proxy = serve_here(f"redis+cluster://127.0.0.1:{redis70.port}")
+    with proxy.connect() as wire:
+        assert wire.raw("CLUSTER", "SLOTS").startswith(b"-ERR This instance has cluster support")
+        assert wire.ask("SET", "k", "v") == "OK"
+    look(proxy)
+    assert len(routes(proxy)) == 1
+
+
+def test_nodes_come_and_go(serve_here, monkeypatch):
+    """A node that joins gets a listener, one that leaves loses it, and gets the same again when it returns."""
+    with clusters.running(1) as cluster:
+        proxy = serve_here(cluster.url)
+        assert list(routes(proxy)) == ["node-1"]
+        other = servers.start("redis70", cluster=True)
+        try:
+            meet(cluster.nodes[0], other)
+            wait_for(lambda: len(routes(proxy)) == 2, "the new node's listener", 30)
+            port, target = routes(proxy)["node-2"]
+            assert target == other.port
+            with Wire(port) as wire:
+                assert wire.ask("CLUSTER", "MYID") == other.ask("CLUSTER", "MYID")
+            other_id = other.ask("CLUSTER", "MYID")
+            assert cluster.nodes[0].ask("CLUSTER", "FORGET", other_id) == "OK"
+            other.ask("CLUSTER", "RESET")
+            wait_for(lambda: len(routes(proxy)) == 1, "the listener's end", 30)
+            other.ask("CLUSTER", "RESET", "HARD")
+            meet(cluster.nodes[0], other)
+            wait_for(lambda: routes(proxy).get("node-2") == (port, target), "its return", 30)
+        finally:
+            other.stop()
+
+
+def meet(one, other):
+    """Have a node know another, with an address and not only by a handshake."""
+    one.ask("CLUSTER", "MEET", "127.0.0.1", other.port)
+    line = re.compile(rf"^\w+ 127.0.0.1:{other.port}@\S+ master", re.MULTILINE)
+    wait_for(lambda: line.search(one.ask("CLUSTER", "NODES").decode()), "the handshake")
+
+
+def test_sent_to_a_node_that_is_not_known_yet(serve_here):
+    """A redirection to a node that nobody has looked for yet leads to a listener that is there already."""
+    with clusters.running(2) as cluster:
+        first = cluster.nodes[0]
+        proxy = serve_here(cluster.url)
+        inner = proxy.service._proxy
+
+        def forget():
+            inner.behind.cluster.stop()
+            inner.routes.remove("node-2")
+
+        proxy.service._loop.call(forget)
+        with proxy.connect() as wire:
+            (place,) = [place for place in moved(wire) if place]
+            with Wire(place[1]) as there:
+                assert there.ask("CLUSTER", "MYID") == cluster.nodes[1].ask("CLUSTER", "MYID")
+        assert first.port != place[1]
+
+
+def test_a_port_that_cannot_be_had(cluster, serve_here, caplog):
+    """Where no listener can be had the client is sent where it is already: it never leaves the proxy."""
+    first = consecutive(2)
+    proxy = serve_here(cluster.url, listen=Address("127.0.0.1", first))
+    inner = proxy.service._proxy
+    proxy.service._loop.call(inner.behind.cluster.stop)
+    proxy.service._loop.call(lambda: inner.routes.remove("node-2"))
+    with socket.create_server(("127.0.0.1", first + 1)), proxy.connect() as wire:
+        for _ in range(2):
+            assert [place for place in moved(wire) if place] == [("127.0.0.1", first)]
+    said = f"node-2: cannot listen on 127.0.0.1:{first + 1}: "
+    assert [r.message.startswith(said) for r in caplog.records if "listen" in r.message] == [True]
+
+
+def test_a_node_that_has_moved(cluster, serve_here):
+    """A node that the others see at another address than the one that is dialled, and that answers no more, is dialled there."""
+    two = cluster.nodes[1].port
+    proxy = serve_here(cluster.url)
+    inner = proxy.service._proxy
+    dead = servers.free_port()
+
+    def send_elsewhere():
+        inner.behind.cluster.stop()
+        route = inner.routes["node-2"]
+        route.retarget(replace(route.dialler, address=Address("127.0.0.1", dead)))
+
+    proxy.service._loop.call(send_elsewhere)
+    assert routes(proxy)["node-2"][1] == dead
+    look(proxy)
+    assert routes(proxy)["node-2"][1] == two
+    with Wire(routes(proxy)["node-2"][0]) as wire:
+        assert wire.ask("PING") == "PONG"
+
+
+def test_host_names(serve_here):
+    """Nodes that are called by names, or not at all, are the same nodes."""
+    with clusters.running(2) as cluster:
+        cluster.nodes[1].ask("CONFIG", "SET", "cluster-announce-hostname", "localhost")
+        wait_for(
+            lambda: b",localhost" in cluster.nodes[0].ask("CLUSTER", "NODES"),
+            "the name to be known",
+        )
+        proxy = serve_here(cluster.url)
+        two = routes(proxy)["node-2"][0]
+        for kind, host in (("hostname", "127.0.0.1"), ("unknown-endpoint", None)):
+            cluster.nodes[0].ask("CONFIG", "SET", "cluster-preferred-endpoint-type", kind)
+            with proxy.connect() as wire:
+                (place,) = [place for place in moved(wire) if place]
+                assert place == (host or "", two)
+                reply = wire.ask("CLUSTER", "SLOTS")
+                node = next(node for _, _, node in reply if node[1] == two)
+                assert node[0] == (host and host.encode())
+                assert b"localhost" not in node[3]
+        assert list(routes(proxy)) == ["node-1", "node-2"]
