@@ -7,13 +7,15 @@ import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from chaosproxy.demo import refresh, two_tabs
+from chaosproxy.demo import crash_tail, refresh, two_tabs, window
 from chaosproxy.demo.scene import Scene, Story
 from chaosproxy.profile import find, load
 from chaosproxy.service import Service
 
 CALM = "calm"
-STORIES = {story.name: story for story in (two_tabs.STORY, refresh.STORY)}
+STORIES = {
+    story.name: story for story in (two_tabs.STORY, refresh.STORY, window.STORY, crash_tail.STORY)
+}
 
 
 @dataclass(frozen=True, slots=True)
