@@ -141,6 +141,11 @@ class Service:
         return self._proxy.behind.sentinel
 
     @property
+    def bypassed(self) -> bool:
+        """Whether the server sends clients elsewhere, around the proxy, as far as is known."""
+        return self.survey.cluster and not self._settings.plan.upstream.cluster
+
+    @property
     def nodes(self) -> dict[str, tuple[Address, Address]]:
         """Where a cluster's nodes listen for clients, and where they are, by the listeners' names; empty without a cluster."""
         if self._proxy.behind.cluster is None:

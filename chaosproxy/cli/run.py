@@ -19,6 +19,7 @@ from chaosproxy import __version__
 from chaosproxy.cli import logs
 from chaosproxy.cli.options import run_options
 from chaosproxy.cli.settings import RunOptions
+from chaosproxy.net.bypass import advice
 from chaosproxy.profile import ProfileError
 from chaosproxy.service import Service, ServiceError, Settings
 
@@ -94,6 +95,7 @@ def _say(options: RunOptions, settings: Settings, service: Service) -> None:
             **({"standby": standby.url} if (standby := settings.plan.standby) else {}),
             **({} if service.sentinel is None else {"sentinel": str(service.sentinel)}),
             **{name: f"{here} → {there}" for name, (here, there) in service.nodes.items()},
+            **({"warning": advice(settings.plan.upstream)} if service.bypassed else {}),
             "profile": service.profile.name,
             "seed": service.seed,
             "control": service.control_url or "off",

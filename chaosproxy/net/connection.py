@@ -121,6 +121,8 @@ class Link:
         if self._finish is not None:
             self._finish.heard()
         now = monotonic()
+        if data.startswith(b"-MOVED "):
+            self._proxy.bypass.answered(data)
         try:
             if (client := self.client) is not None and self._lane.replies(data, now):
                 self._proxy.counts.to_client += len(data)

@@ -24,6 +24,7 @@ from chaosproxy.counts import Countable, Counts
 from chaosproxy.journal import Journal
 from chaosproxy.net.address import Address
 from chaosproxy.net.behind import Behind
+from chaosproxy.net.bypass import Bypass
 from chaosproxy.net.connection import Link
 from chaosproxy.net.dial import DialError, Dialler
 from chaosproxy.net.door import Door
@@ -74,6 +75,7 @@ class Proxy:
         self._record = Record(journal, self.counts, self.world)
         self.routes = Routes(lambda route: ClientSide(self, route))
         self.behind = Behind(self)
+        self.bypass = Bypass(plan.upstream)
         self.door = Door(
             lambda: self.world.engine, self.routes.close, self.routes.open, self.write_down
         )
@@ -170,6 +172,7 @@ class Proxy:
                     "the server's COMMAND is of no use (%s): the table that ships is",
                     found.table_problem,
                 )
+            self.bypass.surveyed(found)
             self.world.server = found.server
             self.world.learn(found.table)
         return found

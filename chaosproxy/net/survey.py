@@ -12,15 +12,21 @@ from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.fault import ServerInfo
 from chaosproxy.net.side import Side
 
+_CLUSTER = re.compile(rb"^(?:redis|server)_mode:cluster\s*$", re.MULTILINE)
+
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What was found out. `answered`: it answered at all; `table_problem`: why `table` is the one that ships."""
+    """What was found out. `answered`: it answered at all; `table_problem`: why `table` is the one that ships.
+
+    `cluster`: it is a node of one.
+    """
 
     answered: bool
     server: ServerInfo
     table: CommandTable
     table_problem: str = ""
+    cluster: bool = False
 
 
 async def survey(side: Side) -> Survey:
@@ -28,14 +34,15 @@ async def survey(side: Side) -> Survey:
     bundled = CommandTable.bundled()
     info = await side.request(b"INFO", b"server")
     commands = await side.request(b"COMMAND") if info is not None else None
+    server, cluster = read_info(info or b""), _CLUSTER.search(info or b"") is not None
     if commands is None:
-        return Survey(info is not None, read_info(info or b""), bundled, "no answer")
+        return Survey(info is not None, server, bundled, "no answer", cluster)
     try:
         table = CommandTable.from_reply(_decode(commands), bundled)
     except ValueError as error:
         # An ACL may forbid it.
-        return Survey(True, read_info(info or b""), bundled, str(error))
-    return Survey(True, read_info(info or b""), table)
+        return Survey(True, server, bundled, str(error), cluster)
+    return Survey(True, server, table, cluster=cluster)
 
 
 def read_info(info: bytes) -> ServerInfo:

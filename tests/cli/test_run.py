@@ -11,7 +11,7 @@ import pytest
 
 from chaosproxy import __version__
 from chaosproxy.embedded import EmbeddedError, find_server
-from tests import clusters
+from tests import clusters, servers
 from tests.proxying import START_TIMEOUT, start_proxy, wait_for
 from tests.wire import Wire
 
@@ -337,3 +337,16 @@ def test_a_cluster(run):
     lines = proxy.stderr.splitlines()
     for name, node in zip(nodes, cluster.nodes, strict=True):
         assert f"  {name:<10} {nodes[name]} → 127.0.0.1:{node.port}" in lines
+
+
+def test_a_node_of_a_cluster(run):
+    """A cluster's node that is taken for a server: the start block and the log say what that means, and what would be right."""
+    node = servers.start_cluster_node("redis70")
+    try:
+        proxy = run(node.url)
+        proxy.stop()
+    finally:
+        node.stop()
+    right = f"use --upstream redis+cluster://127.0.0.1:{node.port}"
+    said = [line for line in proxy.stderr.splitlines() if line.endswith(right)]
+    assert [line.startswith("  warning    it sends clients to") for line in said] == [False, True]

@@ -9,6 +9,7 @@ from chaosproxy.net.dial import Dialler
 from chaosproxy.net.loop import LoopThread
 from chaosproxy.net.side import Side
 from chaosproxy.net.survey import read_info, survey
+from tests import servers
 
 
 @pytest.fixture
@@ -46,6 +47,15 @@ def test_command_forbidden(ask, redis70):
     assert found.server == ServerInfo("Redis", redis70.version)
     assert found.table is CommandTable.bundled()
     assert "NOPERM" in found.table_problem
+
+
+def test_a_cluster(ask):
+    """A node of a cluster says that it is one."""
+    node = servers.start_cluster_node("redis70")
+    try:
+        assert ask(node.port).cluster
+    finally:
+        node.stop()
 
 
 def test_nobody_there(ask, redis70):
