@@ -177,7 +177,10 @@ class UndoLog:
     def _forget_old(self, now: float) -> None:
         """Let go of what cannot be lost any more."""
         if self.writes is None:
-            while self._applied[0].at < now - (self.seconds or 0.0):
+            oldest = now - (self.seconds or 0.0)
+            # It may begin later than it was to: its window is older then.
+            oldest = oldest if self.opens is None else min(oldest, self.opens)
+            while self._applied[0].at < oldest:
                 self._forget()
             return
         count = sum(len(each.writes) for each in self._applied)

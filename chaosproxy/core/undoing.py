@@ -41,9 +41,11 @@ def ready(line: Line, work: Work, carried: Sequence[Work], now: float) -> bool:
     if transaction is not None and work.name.upper not in modes.NEVER_QUEUED:
         work.watched = True  # to be found again when EXEC comes, and when that is answered
         return True
-    if work.waiting:
-        return False
-    works = list(carried) if work.name.upper == b"EXEC" else [work]
+    works = [work]
+    if transaction is not None and work.name.upper == b"EXEC":
+        entries = [entry for entry in transaction.entries if not entry.absent]
+        blind = any(entry.element is None for entry in entries)
+        works = [*carried, work] if blind else list(carried)
     for live in line.engine.failovers:
         state = cast("Failover", live.state)
         log = state.log if state.records(now) else None
@@ -79,6 +81,10 @@ def _take_down(line: Line, work: Work, log: UndoLog, works: Sequence[Work], now:
 def _places(work: Work, written: Written) -> tuple[list[Place], str]:
     """Where a command may write, and why it cannot be undone, if it cannot."""
     command, db = work.sent, work.exchange.db
+    if command.name == "EXEC":
+        return [
+            EVERYTHING
+        ], "queued_before"  # the profile came into force: what it changes nobody knows
     if command.spec is None or not command.spec.is_write or work.swallowed is not None:
         return [], ""
     if command.name in _SWEEPS:
@@ -164,7 +170,7 @@ def _park(line: Line, log: UndoLog, written: Written, times: int) -> None:
 def settle(line: Line, work: Work, raw: bytes, now: float) -> None:
     """Redis has answered it (`raw`: the reply, or its header): whether it was applied is known."""
     for written, why_not in work.units:
-        if why_not and raw[:1] != b"-":
+        if _acted(work.sent, raw) and why_not:
             written.kept.append((work.sent.name, why_not))
         elif _acted(work.sent, raw):
             written.writes.append((work.sent.name, written_keys(work.sent)))

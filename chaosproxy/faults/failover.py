@@ -125,8 +125,8 @@ class PrimaryFailsOver(Fault):
     then: value, type and end of their keys, a transaction as a whole. For that the proxy asks what a key is just before each
     write to it (DUMP, PEXPIRETIME, with the client's own rights) and puts it back (RESTORE, with its own); two connections
     that write to one key do so one after the other meanwhile. Not undone, and written down as that: FLUSHALL, FLUSHDB, what
-    scripts do to keys they do not declare, functions, requests larger than the buffer, keys the user may not DUMP. What does
-    not pass through the proxy is not known. Reads on old connections see the same server.
+    scripts do to keys they do not declare, functions, requests larger than the buffer, keys the user may not DUMP, what was
+    queued in a transaction before the profile came into force. What does not pass through the proxy is not known. Reads on old connections see the same server.
     """
 
     positions = (Position.BEFORE_FORWARD,)

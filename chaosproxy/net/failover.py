@@ -8,7 +8,7 @@ nothing slips in between a switch and what is undone by it.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from functools import partial
 from time import monotonic
@@ -78,6 +78,19 @@ class Failovers:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(delay, lambda: self.mind(monotonic()))
 
+    def coming(self, engine: Engine) -> None:
+        """This engine is about to come into force: where something may be lost, what is on its way is answered first.
+
+        Else it could come between the image of a key and the write that the image is for.
+        """
+        if any(state_of(live).log is not None for live in engine.failovers):
+            self._world.hold()
+            self._keep(self._let_go_once_answered())
+
+    async def _let_go_once_answered(self) -> None:
+        await self._answered()
+        self._let_go()
+
     def start(self, rule: str) -> None:
         """A failover has begun with an exchange; the world holds all requests already."""
         engine = self._world.engine
@@ -92,7 +105,10 @@ class Failovers:
             task.cancel()
 
     def _run(self, engine: Engine, live: LiveRule) -> None:
-        task = asyncio.get_running_loop().create_task(self._carry_out(engine, live))
+        self._keep(self._carry_out(engine, live))
+
+    def _keep(self, what: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(what)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -143,8 +143,10 @@ class Proxy:
         first = next(self._numbers)
         self._numbers = itertools.count(first)
         now = monotonic()
-        world.switch(Engine(profile, world.table, seed, generation, now, first_connection=first))
-        self._record.declare(world.engine)
+        engine = Engine(profile, world.table, seed, generation, now, first_connection=first)
+        self.failovers.coming(engine)
+        world.switch(engine)
+        self._record.declare(engine)
         for link in list(self.links.values()):
             link.entrance.let_in()
             if not link.ended:
@@ -251,10 +253,9 @@ class Proxy:
     def write_down(self, effect: Effect, now: float) -> None:
         """Put an effect into the journal and the counts; what waits for a fault to fire may act now."""
         self._record.write(effect, now)
-        if isinstance(effect, Fired) and self.world.engine.connection_rules:
-            self.door.mind(now)
-        if isinstance(effect, Fired) and self.world.engine.failovers:
-            self.failovers.mind(now)
+        engine = self.world.engine
+        if isinstance(effect, Fired) and (engine.connection_rules or engine.failovers):
+            self.steered()
 
     def ask_side(self, link: Link, effect: AskSide) -> None:
         """Have it done on the side connection to the link's own server, or to the standby."""

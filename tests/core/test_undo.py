@@ -73,6 +73,14 @@ def test_what_is_too_old_is_let_go():
     assert log.size == 4 * 3
 
 
+def test_a_window_that_is_known_is_kept():
+    """Where it is known when it opens, what is in it stays, even if the failover begins later than it was to."""
+    log = UndoLog(2, opens=5)
+    for number in range(10):
+        write(log, A, b"%d" % number, at=number)
+    assert lose(log, 5).requests == (restore(b"a", Image(b"5")),)
+
+
 def test_what_is_too_much_is_let_go(monkeypatch):
     """There is an end to what is kept."""
     monkeypatch.setattr(undo, "MOST_BYTES", 5)

@@ -276,6 +276,30 @@ def test_a_transaction_that_is_none(ending):
         assert len(fail_over(talk).writes) == 1
 
 
+def test_a_transaction_begun_before():
+    """What was queued before the profile came into force is not known: nobody else writes meanwhile, and it is named."""
+    with Talk() as talk, talk.another() as other:
+        talk.client("MULTI", "SET a 1")
+        talk.upstream("+OK")
+        talk.upstream("+QUEUED")
+        talk.switch(RULE)
+        talk.client("SET b 1", "EXEC")
+        talk.upstream("+QUEUED")
+        talk.heard("client")
+        talk.side(*DUMPED)
+        other.client("SET c 1")
+        other.expect_silence()
+        talk.upstream("*[+OK +OK]")
+        talk.heard("client")
+        talk.heard("upstream")
+        other.heard("upstream")
+        other.upstream(*DUMPED, "+OK")
+        other.expect_client("+OK")
+        lost = fail_over(talk)
+        assert lost.kept == (("EXEC", "queued_before"),)
+        assert lost.writes == (("SET", (b"b",)), ("SET", (b"c",)))
+
+
 def test_a_transaction_waits_for_others():
     """EXEC waits while another connection writes to one of its keys."""
     with Talk(RULE) as talk, talk.another() as other:

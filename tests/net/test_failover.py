@@ -189,3 +189,19 @@ def test_the_proxy_ends_in_the_middle(either_loop, redis70):
         wait_for(lambda: details(proxy), "its beginning")
     with serve_proxy(redis70.url) as proxy:
         proxy.use(PROFILE.format("style: managed, when: {from: 60s}"))
+
+
+def test_what_came_before_the_profile(proxy, redis70):
+    """A write that is on its way as the profile comes into force is not lost, and nothing is taken down while it is."""
+    with connected(proxy.port, 2) as (early, later):
+        later.ask("PING")
+        with redis70.connect() as direct:
+            direct.ask("CLIENT", "PAUSE", "300", "WRITE")
+            early.send("SET", "k", "before")
+            wait_for(lambda: b"blocked_clients:1" in direct.ask("INFO", "clients"), "it to wait")
+            proxy.use(PROFILE.format("style: managed, lose: {for: 60s}, when: {trigger: manual}"))
+            assert later.ask("SET", "k", "after") == "OK"
+            assert early.read() == [b"+OK\r\n"]
+            proxy.service.trigger("fo")
+            switched(proxy)
+            assert direct.ask("GET", "k") == b"before"

@@ -40,9 +40,10 @@ def test_each(name):
 def test_names():
     """Those that ship, sorted."""
     assert set(names()) >= {
-        "brownout", "cache-miss", "calm", "cold-scripts", "crash-tail", "eviction-storm",
-        "flaky-network", "half-open", "immortal-keys", "jitter", "late-writer", "lost-ack",
-        "lost-writes", "out-of-memory", "pubsub-loss", "slow-redis", "slow-writes", "split-frames",
+        "brownout", "cache-miss", "calm", "cluster-failover", "cold-scripts", "crash-tail",
+        "eviction-storm", "flaky-network", "half-open", "immortal-keys", "jitter", "late-writer",
+        "lost-ack", "lost-writes", "managed-failover", "out-of-memory", "pubsub-loss",
+        "redis-restart", "sentinel-failover", "slow-redis", "slow-writes", "split-frames",
         "stale-cache", "stale-replica", "too-many-clients", "torn-emoji", "ttl-lapse",
     }  # fmt: skip
     assert names() == sorted(names())

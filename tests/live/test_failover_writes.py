@@ -1,0 +1,156 @@
+"""Every write command there is, lost at a failover: value, type and end of each key are what they were, and nothing else is touched.
+
+Takes real servers and real calls; gives what is not as it was.
+"""
+
+import itertools
+
+import pytest
+
+from tests.live.stand import Stand, words_of
+from tests.proxying import wait_for
+from tests.wire import Wire, WireError, connected
+
+PROFILE = """
+faults:
+- {fault: failover, name: fo, style: managed, lose: {for: 60s}, when: {trigger: manual}}
+"""
+SERVERS = [(name, False) for name in ("redis62", "redis70", "redis82", "valkey9")]
+#: They are carried out, and not undone: the fault's own text says so.
+SWEEPS = {"FLUSHALL", "FLUSHDB", "FUNCTION", "SFLUSH"}
+
+everywhere = pytest.mark.parametrize("stand", SERVERS, indirect=True)
+
+
+def state(stand: Stand) -> dict[object, object]:
+    """Values and ends of all keys, and functions; how a value is stored inside is the server's to choose."""
+    found = stand.state().items()
+    return {place: about[1] if isinstance(place, tuple) else about for place, about in found}
+
+
+def fail_over(stand: Stand) -> None:
+    journal = stand.journal
+    last = journal.last
+    stand.proxy.service.trigger("fo")
+
+    def switched() -> bool:
+        return any("switched" in event.get("detail", "") for event in journal.events(last))
+
+    wait_for(switched, "the switch")
+
+
+def changed(before, after):
+    """What is not as it was."""
+    places = before | after
+    return {place for place in places if before.get(place) != after.get(place)}
+
+
+def is_swept(call):
+    return words_of(call)[0].decode().upper() in SWEEPS
+
+
+@everywhere
+@pytest.mark.parametrize("queued", [False, True])
+def test_each_write(stand, queued):
+    """One write, alone or in a transaction: acknowledged, there, and gone at the switch."""
+    failures = []
+    stand.fill()
+    for call in stand.writes():
+        if is_swept(call):
+            continue
+        stand.fill()
+        before = state(stand)
+        stand.use(PROFILE)
+        with stand.proxy.connect() as client:
+            if queued:
+                stand.transaction(client, call)
+            else:
+                client.raw(*call)
+            fail_over(stand)
+        if wrong := changed(before, state(stand)):
+            failures.append((call, wrong))
+    stand.use("calm")
+    assert failures == []
+
+
+@everywhere
+def test_all_writes_together(stand):
+    """All of them in one window, from four connections: everything is what it was before the first."""
+    calls = [call for call in stand.writes() if not is_swept(call)]
+    stand.fill()
+    before = state(stand)
+    stand.use(PROFILE)
+    with connected(stand.proxy.port, 4) as wires:
+        for number, (call, wire) in enumerate(zip(calls, itertools.cycle(wires), strict=False)):
+            if number % 7:
+                wire.raw(*call)
+            else:
+                stand.transaction(
+                    wire, call, ("INCR", "n"), ("SELECT", "2"), ("RPUSH", "there", "x")
+                )
+                wire.ask("SELECT", "0")
+        assert changed(before, state(stand)), "nothing was written"
+        fail_over(stand)
+    assert changed(before, state(stand)) == set()
+    stand.use("calm")
+
+
+@everywhere
+def test_a_blocked_move(stand):
+    """What a client that waits is given by another one's write is undone with it, on both lists."""
+    stand.fill()
+    before = state(stand)
+    stand.use(PROFILE)
+    with connected(stand.proxy.port, 2) as (waiting, other):
+        for _ in range(20):
+            waiting.send("BRPOPLPUSH", "queue", "l2", "0")
+            wait_for(lambda: _is_blocked(stand), "the client to wait")
+            other.ask("RPUSH", "queue", "job")
+            other.ask("RPUSH", "l2", "x")
+            waiting.read()
+        assert stand.server.ask("LLEN", "l2") == 41
+        fail_over(stand)
+    assert changed(before, state(stand)) == set()
+    stand.use("calm")
+
+
+def _is_blocked(stand: Stand) -> bool:
+    return b"blocked_clients:1" in stand.server.ask("INFO", "clients")
+
+
+@everywhere
+@pytest.mark.parametrize("call", [("FLUSHALL",), ("FLUSHDB",)])
+def test_what_is_not_undone_is_said(stand, call):
+    """A flush stays; what was written since is gone, and the flush is counted as what could not be undone."""
+    stand.fill()
+    stand.use(PROFILE)
+    with stand.proxy.connect() as client:
+        client.ask("SET", "str", "changed")
+        client.ask(*call)
+        client.ask("SET", "new", "v")
+        fail_over(stand)
+    assert stand.server.ask("EXISTS", "new", "n", "l") == 0
+    assert stand.server.ask("GET", "str") == b"hello", "it was written to in the window"
+    assert stand.skipped()["sweeps"] == 1
+    stand.use("calm")
+
+
+@everywhere
+def test_who_may_not_look(stand):
+    """A user without DUMP writes as ever; that its writes cannot be undone is said."""
+    stand.fill()
+    stand.server.ask("ACL", "SETUSER", "lim", "on", ">pw", "~*", "+@all", "-dump")
+    try:
+        before = state(stand)
+        stand.use(PROFILE)
+        with Wire(stand.proxy.port) as client:
+            assert client.ask("AUTH", "lim", "pw") == "OK"
+            assert client.ask("SET", "str", "kept") == "OK"
+            assert isinstance(client.ask("DUMP", "str"), WireError)
+            fail_over(stand)
+        assert changed(before, state(stand)) == {"digest"}
+        assert stand.server.ask("GET", "str") == b"kept"
+        assert stand.skipped()["no_image"] == 1
+    finally:
+        stand.server.ask("ACL", "DELUSER", "lim")
+        stand.use("calm")

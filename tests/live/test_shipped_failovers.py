@@ -1,0 +1,116 @@
+"""The shipped profiles of failovers do what they say: who is cut, who stays, what is refused, what is gone, and how it ends.
+
+Takes real servers; gives each profile's story as one conversation.
+"""
+
+import time
+
+import pytest
+
+from tests.proxying import serve_proxy, wait_for
+from tests.wire import WireError
+
+READONLY = "READONLY You can't write against a read only replica."
+
+
+def writes(wire, count=9):
+    """So many writes, each acknowledged."""
+    assert [wire.ask("RPUSH", "turns", number) for number in range(count)] == list(
+        range(1, count + 1)
+    )
+
+
+def connect(proxy):
+    """A new connection, as soon as one is accepted; and how long that took."""
+    began = time.monotonic()
+    while True:
+        try:
+            return proxy.connect(), time.monotonic() - began
+        except ConnectionRefusedError:
+            time.sleep(0.01)
+
+
+def lost(proxy, fault):
+    """What the events say is gone."""
+    return [event["detail"] for event in proxy.events(fault) if event["applied"] == "undone"]
+
+
+def test_sentinel_failover(any_server):
+    """Everybody is reset, a blocked client too; after the outage all is there but the last three writes."""
+    with serve_proxy(any_server.url, "sentinel-failover") as proxy:
+        with proxy.connect() as wire, proxy.connect() as idle, proxy.connect() as blocked:
+            idle.ask("PING")
+            blocked.send("XREAD", "BLOCK", "0", "STREAMS", "queue", "$")
+            writes(wire)
+            wire.send("RPUSH", "turns", 9)
+            for each in (wire, idle, blocked):
+                assert each.read_to_end() == (b"", "RST")
+        wire, took = connect(proxy)
+        with wire:
+            assert 1.2 < took < 10
+            assert wire.ask("LRANGE", "turns", 0, -1) == [b"%d" % number for number in range(6)]
+            assert wire.ask("RPUSH", "turns", "back") == 7
+        assert lost(proxy, "sentinel-failover") == ["switched, 3 writes undone: RPUSH turns x3"]
+
+
+def test_managed_failover(any_server):
+    """Who is connected hears READONLY for ever, and reads; who connects anew writes. Nothing is lost."""
+    with serve_proxy(any_server.url, "managed-failover") as proxy:
+        with proxy.connect() as wire, proxy.connect() as blocked:
+            blocked.send("XREAD", "BLOCK", "0", "STREAMS", "queue", "$")
+            writes(wire)
+            assert wire.ask("RPUSH", "turns", 9) == READONLY
+            assert blocked.read()[0].startswith(b"-UNBLOCKED ")
+            assert blocked.read_to_end() == (b"", "FIN")
+            new, took = connect(proxy)
+            with new:
+                assert took > 0.2
+                assert new.ask("RPUSH", "turns", 9) == 10
+            for _ in range(3):
+                assert wire.ask("RPUSH", "turns", 10) == READONLY
+                assert wire.ask("LLEN", "turns") == 10
+        assert lost(proxy, "managed-failover") == []
+
+
+def test_cluster_failover(any_server):
+    """It is down; then who was connected is told MOVED, and who connects anew finds all but the last three writes."""
+    with serve_proxy(any_server.url, "cluster-failover") as proxy:
+        with proxy.connect() as wire:
+            writes(wire)
+            assert wire.ask("RPUSH", "turns", 9) == "CLUSTERDOWN The cluster is down"
+            assert wire.ask("GET", "turns") == "CLUSTERDOWN The cluster is down"
+            assert wire.ask("PING") == "PONG"
+            new, took = connect(proxy)
+            with new:
+                assert took > 1.5
+                assert new.ask("LLEN", "turns") == 6
+                assert new.ask("RPUSH", "turns", "back") == 7
+            moved = wire.ask("LLEN", "turns")
+            assert isinstance(moved, WireError)
+            assert moved.split()[0] == "MOVED"
+            assert moved.split()[2] == f"127.0.0.1:{proxy.port}"
+        assert lost(proxy, "cluster-failover") == ["switched, 3 writes undone: RPUSH turns x3"]
+
+
+@pytest.mark.parametrize("resp", [2, 3])
+def test_redis_restart(any_server, resp):
+    """Everybody is reset; then LOADING to all but the handshake; then it is there, without the last second and the scripts."""
+    with serve_proxy(any_server.url, "redis-restart") as proxy:
+        with proxy.connect(resp=resp) as wire:
+            sha = wire.ask("SCRIPT", "LOAD", "return 1").decode()
+            writes(wire)
+            wire.send("RPUSH", "turns", 9)
+            assert wire.read_to_end() == (b"", "RST")
+        wire, took = connect(proxy)
+        with wire:
+            assert took > 0.7
+            assert wire.ask("CLIENT", "SETNAME", "app") == "OK"
+            product = "Valkey" if any_server.name.startswith("valkey") else "Redis"
+            assert wire.ask("GET", "k") == f"LOADING {product} is loading the dataset in memory"
+            began = time.monotonic()
+            wait_for(lambda: wire.ask("PING") == "PONG", "the end of loading")
+            assert 2 < time.monotonic() - began < 10
+            assert wire.ask("EVALSHA", sha, 0).startswith("NOSCRIPT")
+            gone = wire.ask("LLEN", "turns")
+            assert gone == 0, "all of it was written in the last second"
+        assert lost(proxy, "redis-restart") == ["switched, 9 writes undone: RPUSH turns x9"]
