@@ -161,7 +161,7 @@ async def _found_later(run: Callable[[int], Awaitable[None]], number: int) -> Br
 
 
 def table(counts: Iterable[Count]) -> str:
-    """Render counts as README shows them: a row for each app and profile of a story."""
+    """Render counts as a run shows them at its end: a row for each app and profile of a story."""
     lines = [
         "| story | app | profile | runs | broken | void | seconds |",
         "|---|---|---|---:|---:|---:|---:|",
@@ -171,6 +171,26 @@ def table(counts: Iterable[Count]) -> str:
         f" | {each.void} | {each.seconds:.1f} |"
         for each in counts
     ]
+    return "\n".join(lines) + "\n"
+
+
+def readme_table(counts: Iterable[Count]) -> str:
+    """Render counts as README shows them: a row for each profile of a story, both apps beside each other."""
+    rows: dict[tuple[str, str], dict[str, Count]] = {}
+    for each in counts:
+        rows.setdefault((each.story, each.profile), {})[each.app] = each
+    lines = [
+        "| story | profile | broken as it was | broken once repaired | void | seconds |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
+    for (story, profile), apps in rows.items():
+        both = [
+            f"{apps[app].broken} of {apps[app].runs}" if app in apps else ""
+            for app in ("buggy", "repaired")
+        ]
+        void = sum(each.void for each in apps.values())
+        seconds = sum(each.seconds for each in apps.values())
+        lines.append(f"| {story} | {profile} | {both[0]} | {both[1]} | {void} | {seconds:.0f} |")
     return "\n".join(lines) + "\n"
 
 
@@ -232,4 +252,4 @@ if __name__ == "__main__":
     text = readme.read_text()
     if not README_TABLE.search(text):
         sys.exit("README.md has no place for the table")
-    readme.write_text(README_TABLE.sub(lambda _: table(read(COUNTS)), text))
+    readme.write_text(README_TABLE.sub(lambda _: readme_table(read(COUNTS)), text))

@@ -5,7 +5,20 @@ import json
 
 import pytest
 
-from tests.stories.counting import Broken, Count, Tally, Void, merge, read, table
+from tests.stories.counting import (
+    COUNTS,
+    MANY,
+    README_TABLE,
+    ROOT,
+    Broken,
+    Count,
+    Tally,
+    Void,
+    merge,
+    read,
+    readme_table,
+    table,
+)
 
 ROW = Count("tabs", "buggy", "late-writer", 20, 20, 1, 3.21, "m2 is gone")
 
@@ -118,6 +131,16 @@ def test_table():
     assert table([ROW]).splitlines()[-1] == "| tabs | buggy | late-writer | 20 | 20 | 1 | 3.2 |"
 
 
+def test_readme_table():
+    """Both apps stand beside each other, in the order in which their rows came; one that was not counted is left out."""
+    calm = Count("tabs", "buggy", "calm", 20, 0, 2, 1.0)
+    repaired = Count("tabs", "repaired", "late-writer", 30, 0, 0, 2.0)
+    assert readme_table([ROW, calm, repaired]).splitlines()[2:] == [
+        "| tabs | late-writer | 20 of 20 | 0 of 30 | 1 | 5 |",
+        "| tabs | calm | 0 of 20 |  | 2 | 1 |",
+    ]
+
+
 def test_merge(tmp_path):
     """A new count takes the old one's place in the file; others stay as they are."""
     path = tmp_path / "counts.json"
@@ -130,3 +153,12 @@ def test_merge(tmp_path):
 
 def _row(count: Count) -> dict[str, object]:
     return {name: getattr(count, name) for name in Count.__slots__}
+
+
+def test_readme_tells_what_was_counted():
+    """README's table is that of the counts that are kept; in each of them all runs broke, or none did."""
+    counts = read(COUNTS)
+    (told,) = README_TABLE.findall((ROOT / "README.md").read_text())
+    assert told == readme_table(counts), "python -m tests.stories.counting renews it"
+    assert [str(each) for each in counts if each.broken not in (0, each.runs)] == []
+    assert min(each.runs for each in counts) >= MANY
