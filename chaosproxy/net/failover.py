@@ -73,10 +73,10 @@ class Failovers:
         starts = [at for live in engine.failovers if (at := begins_at(engine, live)) is not None]
         for live in engine.failovers:
             state_of(live).expect(begins_at(engine, live))
-        if starts:
-            delay = max(0.0, min(starts) - now)
+        # One whose time is past is switched off: it is minded again when it is switched on.
+        if coming := [at for at in starts if at > now]:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(delay, lambda: self.mind(monotonic()))
+            self._timer = loop.call_later(min(coming) - now, lambda: self.mind(monotonic()))
 
     def coming(self, engine: Engine) -> None:
         """This engine is about to come into force: where something may be lost, what is on its way is answered first.

@@ -205,3 +205,19 @@ def test_what_came_before_the_profile(proxy, redis70):
             proxy.service.trigger("fo")
             switched(proxy)
             assert direct.ask("GET", "k") == b"before"
+
+
+def test_switched_off(proxy):
+    """One that is switched off when its time comes does not begin, and costs nothing; switched on, it begins."""
+    proxy.use(PROFILE.format("style: restart, when: {from: 100ms}"))
+    proxy.service.enable("fo", False)
+    with proxy.connect() as client:
+        began = time.monotonic()
+        busy = time.process_time()
+        while time.monotonic() - began < 0.4:
+            assert client.ask("PING") == "PONG"
+            time.sleep(0.05)
+        assert time.process_time() - busy < 0.3
+        assert details(proxy) == []
+        proxy.service.enable("fo", True)
+        assert client.read_to_end()[1] == "RST"
