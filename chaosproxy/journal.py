@@ -102,7 +102,12 @@ class Journal:
             event["draw"] = fired.draw
         event["digest"] = self._hidden(fired.digest.encode()) if self._secret else fired.digest
         if fired.detail:
-            event["detail"] = self._without_keys(fired.detail, fired.keys)
+            event["detail"] = self._without_keys(fired.detail, () if fired.writes else fired.keys)
+        if fired.writes:
+            event["writes"] = [
+                {"command": command, **self._keys(keys), "count": count}
+                for command, keys, count in fired.writes
+            ]
         with self._changed:
             self.last += 1
             if len(self._events) == self._events.maxlen:

@@ -80,6 +80,27 @@ def test_keys_that_are_no_text():
     assert [base64.b64decode(key) for key in event["keys_b64"]] == [b"a", b"\xff\x00"]
 
 
+LOST = replace(
+    FIRED,
+    keys=(b"n", b"a"),
+    detail="switched, 3 writes undone",
+    writes=(("INCR", (b"n",), 2), ("SET", (b"a",), 1)),
+)
+
+
+def test_what_was_lost():
+    """The writes that a failover has lost stand beside the keys: which command, on which keys, how many."""
+    event = Journal(0).record(LOST, 0)
+    assert event["writes"] == [
+        {"command": "INCR", "keys": ["n"], "count": 2},
+        {"command": "SET", "keys": ["a"], "count": 1},
+    ]
+    hidden = Journal(0, redact=True).record(LOST, 0)
+    assert [write["keys"] for write in hidden["writes"]] == [[key] for key in hidden["keys"]]
+    assert hidden["keys"] != event["keys"]
+    assert hidden["detail"] == "switched, 3 writes undone"
+
+
 def test_redacted():
     """With `redact` no key is left anywhere, equal keys look equal, and two runs have nothing in common."""
     journal = Journal(0, redact=True)

@@ -117,6 +117,8 @@ class Fired:
     #: what the rule counts over (a key, a connection's number), and the match's place there; a replay finds it by these.
     per: str = ""
     ordinal: int = 0
+    #: The acknowledged writes that a failover has lost: name, keys, how many of these.
+    writes: tuple[tuple[str, tuple[bytes, ...], int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

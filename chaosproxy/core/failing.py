@@ -120,9 +120,19 @@ def lost_events(live: LiveRule, lost: Lost, now: float) -> list[Effect]:
         part = kinds[start : start + _KINDS]
         keys = tuple(dict.fromkeys(key for (_, keys), _ in part for key in keys))
         count = sum(times for _, times in part)
-        detail = f"switched, {count} writes undone: {', '.join(map(_counted, part))}"
+        names: Counter[str] = Counter()
+        for (name, _), times in part:
+            names[name] += times
+        shown = ", ".join(f"{name} x{times}" for name, times in names.items())
         effects += tell(
-            live, now, detail, keys=keys, applied="undone", told="ok", outcome="false_ok"
+            live,
+            now,
+            f"switched, {count} writes undone: {shown}",
+            keys=keys,
+            applied="undone",
+            told="ok",
+            outcome="false_ok",
+            writes=tuple((name, keys, times) for (name, keys), times in part),
         )
         effects.append(KeysTouched(live.name, "undone", len(keys)))
     for name, why in lost.kept:
@@ -131,12 +141,6 @@ def lost_events(live: LiveRule, lost: Lost, now: float) -> list[Effect]:
         live.skip(why, effects)
         del name
     return effects
-
-
-def _counted(kind: tuple[tuple[str, tuple[bytes, ...]], int]) -> str:
-    (name, keys), times = kind
-    shown = " ".join(key.decode("utf-8", "backslashreplace") for key in keys)
-    return f"{name} {shown} x{times}"
 
 
 def following(live: LiveRule) -> Turn:

@@ -49,6 +49,7 @@ def test_an_event_says_everything():
             "detail": "",
             "per": "k",
             "ordinal": 1,
+            "writes": (),
         }
 
 

@@ -386,7 +386,8 @@ def test_what_was_lost_is_told():
     writes = (("INCR", (b"n",)), ("SET", (b"a",)), ("INCR", (b"n",)), ("MSET", (b"a", b"b")))
     effects = lost_events(live, Lost(writes, (("FLUSHALL", "sweeps"),), ()), 3.0)
     event = next(effect for effect in effects if isinstance(effect, Fired))
-    assert event.detail == "switched, 4 writes undone: INCR n x2, SET a x1, MSET a b x1"
+    assert event.detail == "switched, 4 writes undone: INCR x2, SET x1, MSET x1"
+    assert event.writes == (("INCR", (b"n",), 2), ("SET", (b"a",), 1), ("MSET", (b"a", b"b"), 1))
     assert (event.keys, event.command) == ((b"n", b"a", b"b"), FAILOVER)
     assert (event.applied, event.told, event.outcome, event.ordinal) == (
         "undone",
@@ -400,6 +401,10 @@ def test_what_was_lost_is_told():
     many = tuple(("SET", (b"%d" % number,)) for number in range(1200))
     events = [e for e in lost_events(live, Lost(many, (), ()), 3.0) if isinstance(e, Fired)]
     assert [len(event.keys) for event in events] == [500, 500, 200]
+    assert {event.detail for event in events} == {
+        "switched, 500 writes undone: SET x500",
+        "switched, 200 writes undone: SET x200",
+    }
     (nothing,) = [e for e in lost_events(live, Lost((), (), ()), 3.0) if isinstance(e, Fired)]
     assert (nothing.detail, nothing.applied, nothing.outcome) == (
         "switched, nothing lost",

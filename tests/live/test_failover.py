@@ -3,7 +3,6 @@
 Takes writers that remember what was acknowledged; gives what is missing afterwards, and what the events list.
 """
 
-import re
 import threading
 import time
 from collections import Counter
@@ -85,8 +84,9 @@ def told(proxy):
     for event in proxy.events("fo"):
         if event["applied"] == "undone":
             assert event["outcome"] == "false_ok"
-            for name, key, times in re.findall(r"([A-Z]+) (\S+) x(\d+)", event["detail"]):
-                listed[name, key] += int(times)
+            for write in event["writes"]:
+                (key,) = write["keys"]
+                listed[write["command"], key] += write["count"]
     return listed
 
 
