@@ -148,7 +148,7 @@ class Service:
     @property
     def nodes(self) -> dict[str, tuple[Address, Address]]:
         """Where a cluster's nodes listen for clients, and where they are, by the listeners' names; empty without a cluster."""
-        if self._proxy.behind.cluster is None:
+        if not self._proxy.behind.has_nodes:
             return {}
         routes = self._loop.call(lambda: list(self._proxy.routes))
         return {route.name: (route.address, route.dialler.address) for route in routes}

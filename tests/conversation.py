@@ -42,6 +42,7 @@ from chaosproxy.core.engine import Engine
 from chaosproxy.core.fault import ServerInfo
 from chaosproxy.core.replay import Recording
 from chaosproxy.core.rule import Profile
+from chaosproxy.core.slot_map import Seat
 from chaosproxy.core.world import World
 from chaosproxy.profile import Source, load
 from tests.wire import encode
@@ -117,6 +118,7 @@ class Talk:
         max_buffer: int = 16 << 20,
         recording: Recording | None = None,
         translate: Translate | None = None,
+        seat: Seat | None = None,
         _world: World | None = None,
         _clock: "_Clock | None" = None,
     ) -> None:
@@ -125,11 +127,12 @@ class Talk:
             engine = Engine(profile(faults), TABLE, seed, 1, at, recording=recording)
             _world = World(engine, TABLE, server or ServerInfo(), max_buffer, epoch=1e9)
             _world.translates = translate is not None
+            _world.pretends = seat is not None and seat.slots is not None
         self.world = _world
         self.clock.talks.append(self)
         self.connection = len(self.clock.talks)
         self.conversation = Conversation(
-            _world, self.connection, address, self.now, translate=translate
+            _world, self.connection, address, self.now, translate=translate, seat=seat
         )
         self.protocol = protocol
         self.effects: list[Effect] = []

@@ -73,6 +73,14 @@ _OPTIONS = (
         "listen at this port and those behind it, one a node; with port 0 at any.",
     ),
     _option(
+        "--cluster-nodes",
+        metavar="N",
+        type=click.IntRange(0, 64),
+        default=0,
+        help="One server appears as a cluster of N primaries, each with a listener and its share of the slots: what a cluster's "
+        "clients do about MOVED, ASK, TRYAGAIN and CLUSTERDOWN can be tested without one. [default: 0, as itself]",
+    ),
+    _option(
         "--announce",
         metavar="HOST[:PORT]",
         help="Where a cluster's clients are told that its nodes are: at this host, the first at this port. Left out: at the "

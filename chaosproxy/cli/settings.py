@@ -38,6 +38,7 @@ class RunOptions:
     listen: str
     listen_sentinel: str
     announce: str | None
+    cluster_nodes: int
     profile: tuple[str, ...]
     seed: int | None
     set_: tuple[str, ...]
@@ -102,6 +103,7 @@ class RunOptions:
                 listen=listen,
                 listen_tls=listen_tls,
                 announce=self._announced(servers.upstream, listen),
+                cluster_nodes=self.cluster_nodes,
                 upstream=servers.upstream,
                 upstream_tls=servers.upstream_tls,
                 standby=servers.standby,
@@ -122,13 +124,18 @@ class RunOptions:
 
     def _announced(self, upstream: Upstream, listen: Address) -> Address | None:
         """What a cluster's clients are told; port 0: where the nodes listen."""
-        if upstream.cluster and listen.path:
+        if self.cluster_nodes and (upstream.cluster or upstream.sentinels or self.standby):
+            raise click.UsageError(
+                "--cluster-nodes makes a cluster of one server, not of a cluster, a service of Sentinel's or a pair"
+            )
+        cluster = upstream.cluster or bool(self.cluster_nodes)
+        if cluster and listen.path:
             raise click.UsageError("--listen: a cluster's clients cannot be sent to a unix socket")
         if self.announce is None:
             return None
-        if not upstream.cluster:
+        if not cluster:
             raise click.UsageError(
-                "--announce needs a cluster: an upstream that begins with redis+cluster://"
+                "--announce needs a cluster: an upstream that begins with redis+cluster://, or --cluster-nodes"
             )
         bare = self.announce.endswith("]") or ":" not in self.announce
         text = f"{self.announce}:0" if bare else self.announce

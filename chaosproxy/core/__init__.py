@@ -10,6 +10,7 @@ The map, in the order a command travels:
       intake              client -> upstream: one request after the other meets the rules
         before            what was decided adds up and is carried out: delays, barrier, vanishing, repeating, bucket
           remembering     what keys are before each write (memory)
+        pretending        what a cluster's node would answer by itself, where one server is the cluster (slot_map)
         ending            answered, cut off or lost before Redis saw it
         swallowing        a write the server computes and nobody keeps (swallow: how)
         renewing, past    a time that is not renewed, a read of what was; computing: what all three have computed

@@ -57,6 +57,8 @@ def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> b
                 line.fire(chosen, work, applied, "late", "ok", delay=seconds)
             case Answer():
                 raw, ended = decision.raw, True
+                if line.seat is not None:
+                    line.seat.heed(raw)
                 told: Seen = ("error" if raw[:1] == b"-" else "ok") if raw else "nothing"
                 line.fire(chosen, work, applied, told, "unknown" if told == "error" else "ok")
             case Beside():

@@ -17,6 +17,7 @@ from chaosproxy.core.line import FOREVER, Line
 from chaosproxy.core.match import LISTENER
 from chaosproxy.core.returns import Returns
 from chaosproxy.core.slot import Stage
+from chaosproxy.core.slot_map import Seat
 from chaosproxy.core.world import World
 
 #: What stands for a command where there is none.
@@ -29,7 +30,7 @@ class Conversation:
     """One client connection and its one upstream connection.
 
     `connection` numbers it, `address` is the client's host, `listener` names the one it came in by, `translate` gives the
-    addresses that it is to see in place of the servers' own. After every call drain `out_client` and `out_upstream`, then carry
+    addresses that it is to see in place of the servers' own, `seat` is its place among a cluster's nodes. After every call drain `out_client` and `out_upstream`, then carry
     out `effects`, in order, and clear all three. `now` is seconds on any clock that does not go back. What `lane` takes need
     not be received: it goes on as it is.
     """
@@ -45,9 +46,10 @@ class Conversation:
         listener: str = LISTENER,
         *,
         translate: Translate | None = None,
+        seat: Seat | None = None,
     ) -> None:
         self._line = Line(world, connection, address, now, listener)
-        self._line.translate = translate
+        self._line.translate, self._line.seat = translate, seat
         self._intake = Intake(self._line)
         self._returns = Returns(self._line)
         self.lane = Lane(self._line, self._intake, self._returns)

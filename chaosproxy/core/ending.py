@@ -64,6 +64,8 @@ def end(
 def answer(line: Line, work: Work, chosen: Chosen, decision: Answer, now: float) -> None:
     """Answer in Redis's place; in a transaction so that Redis and the client agree on it."""
     raw = decision.raw
+    if line.seat is not None:
+        line.seat.heed(raw)
     transaction = line.modes.transaction
     upper = work.name.upper
     if transaction is not None and upper not in modes.NEVER_QUEUED:

@@ -6,7 +6,7 @@ head waits, all behind it on this connection wait too, as they would behind it i
 
 from typing import assert_never
 
-from chaosproxy.core import before, modes, remembering, swallow, undoing
+from chaosproxy.core import before, modes, pretending, remembering, swallow, undoing
 from chaosproxy.core.after import works_of
 from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandSpec
@@ -239,6 +239,8 @@ class Intake:
     def _act(self, work: Work, now: float) -> bool:
         """Forward the request, or do with it what was decided; False if that has to wait."""
         line = self.line
+        if pretending.answers(line, work, now):
+            return True
         if work.final is None:
             before.forward(line, work, now)
             return True

@@ -14,12 +14,13 @@ from chaosproxy.core.command_table import CommandSpec
 from chaosproxy.core.decision import Decision, Delay, Silence
 from chaosproxy.core.effect import Applied, AskSide, Effect, Fired, KeysTouched, Outcome, Wake
 from chaosproxy.core.effect import Told as Seen
-from chaosproxy.core.engine import Chosen, Engine
+from chaosproxy.core.engine import Chosen
 from chaosproxy.core.fault import Context
 from chaosproxy.core.match import LISTENER, Exchange
 from chaosproxy.core.modes import Args, Modes
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Slot, Work
+from chaosproxy.core.slot_map import Seat
 from chaosproxy.core.swallow import Means
 from chaosproxy.core.world import World
 
@@ -38,12 +39,12 @@ class Line:
     def __init__(
         self, world: World, connection: int, address: str, now: float, listener: str = LISTENER
     ) -> None:
-        self.world = world
-        self.engine: Engine = world.engine
+        self.world, self.engine = world, world.engine
         self.connection, self.address, self.listener = connection, address, listener
         self.opened = self.now = now
         self.modes = Modes()
         self.translate: Translate | None = None
+        self.seat: Seat | None = None
         self.out_client: list[bytes] = []
         self.out_upstream: list[bytes] = []
         self.effects: list[Effect] = []
@@ -55,8 +56,7 @@ class Line:
         #: Until when nothing passes to that side; None: it is not silent.
         self.client_silent: float | None = None
         self.upstream_silent: float | None = None
-        #: `raw`: neither side is understood any more, bytes pass as they come. `lost`: a request was lost on its way;
-        #: nothing may follow it, or another reply would take the place of its own.
+        #: Neither side is understood any more; or a request was lost: nothing may follow, or it got another one's reply.
         self.raw = self.lost = False
         self._asked: dict[int, tuple[OnAnswer, OnGone | None]] = {}
         self.timers: list[tuple[float, int, Callable[[], None]]] = []
@@ -98,7 +98,7 @@ class Line:
             fired=live.fired,
             opened=self.opened,
             carried=carried,
-            address=self.world.address,
+            address=self.world.address if self.seat is None else self.seat.elsewhere,
         )
         decision = live.fault.decide(context)
         if isinstance(decision, Delay) and chosen.turn.delay is not None:

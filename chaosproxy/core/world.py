@@ -73,6 +73,8 @@ class World:
     epoch: float = 0.0
     standby: bool = False
     translates: bool = False
+    #: It is one server that pretends to be a cluster: every command is looked at.
+    pretends: bool = False
     tallies: dict[str, Tally] = field(default_factory=dict)
     vanishing: dict[tuple[int, bytes], list[int]] = field(default_factory=dict)
     address: str = ":0"
@@ -131,7 +133,8 @@ class World:
         engine = self.engine
         text = upper.decode("utf-8", "backslashreplace")
         interest = (
-            engine.looks_back
+            self.pretends
+            or engine.looks_back
             or bool(engine.interest(text) or engine.failovers)
             or engine.watches(text)
         )

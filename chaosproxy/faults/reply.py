@@ -65,7 +65,12 @@ class Reply(Fault):
         if self.error is not None:
             key = command.keys[0] if command.keys else b""
             raw = error_reply(
-                self.error, context.server, command=command.name, key=key, slot=key_slot(key)
+                self.error,
+                context.server,
+                command=command.name,
+                key=key,
+                slot=key_slot(key),
+                address=context.address,
             )
             return Answer(raw, refusal=True)
         if self.miss:

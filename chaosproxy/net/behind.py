@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from chaosproxy.core.addresses import Translate
 from chaosproxy.core.match import LISTENER
+from chaosproxy.core.slot_map import Seat
 from chaosproxy.net.address import Address
 from chaosproxy.net.cluster import Cluster
 from chaosproxy.net.dial import Dialler
 from chaosproxy.net.guided import Guided
+from chaosproxy.net.pretended import Pretended, seat
 from chaosproxy.net.route import Route
 from chaosproxy.net.side import Side
 
@@ -29,6 +31,7 @@ class Behind:
         self._standby: Side | None = None
         self._guided: Guided | None = None
         self._cluster: Cluster | None = None
+        self._pretended: Pretended | None = None
         self._home = LISTENER
         if (standby := proxy.plan.standby) is not None:
             dialler = Dialler(standby.address, self._plan.standby_tls, self._plan.connect_timeout)
@@ -38,7 +41,10 @@ class Behind:
     async def start(self) -> None:
         """Make the first route, and find out what is behind it. Raises OSError if a listener cannot be opened."""
         proxy, plan = self._proxy, self._plan
-        if plan.upstream.cluster:
+        if plan.cluster_nodes:
+            self._pretended = Pretended(proxy, plan)
+            await self._pretended.start()
+        elif plan.upstream.cluster:
             proxy.world.translates = True
             self._cluster = Cluster(proxy, plan, self._answers)
             await self._cluster.start()
@@ -93,9 +99,23 @@ class Behind:
         return self._cluster
 
     @property
+    def has_nodes(self) -> bool:
+        """Whether clients find the nodes of a cluster here, be it a real one or not."""
+        return self._cluster is not None or self._pretended is not None
+
+    @property
     def sentinel(self) -> Address | None:
         """Where clients find a Sentinel, None: nowhere."""
         return None if self._guided is None else self._guided.door.address
+
+    def seat(self, client: asyncio.Transport, route: Route) -> Seat | None:
+        """Where a client that came by a route stands among a cluster's nodes, None: there is none."""
+        if not route.name.startswith("node-"):
+            return None
+        host = str(client.get_extra_info("sockname")[0])
+        if self._pretended is not None:
+            return self._pretended.seat(route, host)
+        return seat(self._proxy, self._plan, route, host)
 
     def translate(self, client: asyncio.Transport, route: Route) -> Translate | None:
         """What a client that came by a route is to see in place of servers' addresses, None: these."""

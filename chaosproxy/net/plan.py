@@ -14,6 +14,7 @@ class Plan:
     """Where to listen and to dial, and how much is too much.
 
     `announce`: what a cluster's clients are told in place of where the first node listens; port 0: that port.
+    `cluster_nodes`: as how many nodes of a cluster one server is to appear, 0: as itself.
     `listen_sentinel`: where clients find a Sentinel, None: nowhere. `disposable`: upstream and standby were started for this
     proxy and end with it.
     """
@@ -27,6 +28,7 @@ class Plan:
     disposable: bool = False
     listen_sentinel: Address | None = None
     announce: Address | None = None
+    cluster_nodes: int = 0
     max_connections: int = 8192
     max_buffer: int = 16 << 20
     connect_timeout: float = 5.0

@@ -209,8 +209,10 @@ class Proxy:
         )
         for effect in effects:
             self.write_down(effect, now)
-        translate = self.behind.translate(client, route)
-        conversation = Conversation(self.world, number, host, now, route.name, translate=translate)
+        translate, seat = self.behind.translate(client, route), self.behind.seat(client, route)
+        conversation = Conversation(
+            self.world, number, host, now, route.name, translate=translate, seat=seat
+        )
         entrance = Entrance(admitted, lambda effect: self.write_down(effect, monotonic()))
         link = self.links[number] = Link(self, number, client, entrance, conversation, route=route)
         return link

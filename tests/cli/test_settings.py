@@ -169,13 +169,15 @@ def test_a_cluster(args, announced):
     assert plan.upstream.cluster
     assert plan.upstream.others == (Address("127.0.0.1", 7001),)
     assert plan.announce == announced
+    assert read("--cluster-nodes", "3", *args).plan.announce == announced
+    assert read("--cluster-nodes", "3").plan.cluster_nodes == 3
 
 
 @pytest.mark.parametrize(
     ("args", "message"),
     [
         (["--announce", "h"],
-         "Error: --announce needs a cluster: an upstream that begins with redis+cluster://"),
+         "Error: --announce needs a cluster: an upstream that begins with redis+cluster://, or --cluster-nodes"),
         (["--upstream", CLUSTER, "--announce", ":7000"],
          "Error: --announce :7000: expected HOST or HOST:PORT"),
         (["--upstream", CLUSTER, "--announce", "unix:/s"],
@@ -184,6 +186,14 @@ def test_a_cluster(args, announced):
          "Error: --announce: h:x: expected HOST:PORT with a port from 0 to 65535, or unix:PATH"),
         (["--upstream", CLUSTER, "--announce", "h:7000", "--listen", "127.0.0.1:0"],
          "Error: --announce h:7000: a port is announced for one that is known: give --listen a port too"),
+        (["--upstream", CLUSTER, "--cluster-nodes", "3"],
+         "Error: --cluster-nodes makes a cluster of one server, not of a cluster, a service of Sentinel's or a pair"),
+        (["--cluster-nodes", "3", "--standby", "redis://127.0.0.1:7001"],
+         "Error: --cluster-nodes makes a cluster of one server, not of a cluster, a service of Sentinel's or a pair"),
+        (["--cluster-nodes", "3", "--listen", "unix:/s"],
+         "Error: --listen: a cluster's clients cannot be sent to a unix socket"),
+        (["--cluster-nodes", "65"],
+         "Error: Invalid value for '--cluster-nodes' (env var: 'CHAOSPROXY_CLUSTER_NODES'): 65 is not in the range 0<=x<=64."),
         (["--upstream", CLUSTER, "--listen", "unix:/s"],
          "Error: --listen: a cluster's clients cannot be sent to a unix socket"),
         (["--upstream", CLUSTER, "--standby", "redis://127.0.0.1:7001"],

@@ -1,0 +1,112 @@
+"""One server that pretends to be a cluster: what a node of one would answer by itself, the proxy answers.
+
+Takes the command at the head of a line; gives the answer, or None where the server's own is the right one.
+
+A node answers CLUSTER's questions, sends away who asks for a slot of another node (MOVED), refuses keys of several slots at once,
+and knows one database only. ASKING opens it for one command. A slot moves when a fault tells a client so (`error: MOVED`).
+"""
+
+from chaosproxy.core import modes, slot_map
+from chaosproxy.core.after import apply_after, drop
+from chaosproxy.core.command import Command, key_slot
+from chaosproxy.core.decision import Answer, NoRenewal, Past, Swallow
+from chaosproxy.core.ending import REFUSED, hidden, local
+from chaosproxy.core.errors import TEXTS
+from chaosproxy.core.line import Line
+from chaosproxy.core.resp import encode_bulk, encode_error, encode_integer
+from chaosproxy.core.slot import Element, Work
+from chaosproxy.core.slot_map import Seat, SlotMap
+from chaosproxy.core.transaction import Entry
+
+_OK = Answer(b"+OK\r\n")
+_NO_SELECT = Answer(
+    encode_error(b"ERR SELECT is not allowed in cluster mode"),
+    refusal=True,
+)
+
+
+def answers(line: Line, work: Work, now: float) -> bool:
+    """Answer the command at the head in the server's place, if a node would; False: it goes on."""
+    seat = line.seat
+    if seat is None or seat.slots is None or not work.whole:
+        return False
+    if work.final is not None and not isinstance(work.final[1], Swallow | NoRenewal | Past):
+        return False
+    found = _answer(seat, seat.slots, work.exchange.command, line.modes.protocol)
+    if found is None:
+        return False
+    if work.final is not None:
+        # Nothing is swallowed or taken from the past where the server would not have carried it out.
+        line.skip(work.final[0], "refused")
+        work.final = None
+    _give(line, work, found, now)
+    line.head = None
+    return True
+
+
+def _answer(seat: Seat, slots: SlotMap, command: Command, protocol: int) -> Answer | None:
+    asking, seat.asking = seat.asking, False
+    words = [(arg or b"").upper() for arg in command.args[:3]]
+    match words:
+        case [b"ASKING"]:
+            seat.asking = True
+            return _OK
+        case [b"READONLY" | b"READWRITE"]:
+            return _OK
+        case [b"SELECT", db] if db != b"0":
+            return _NO_SELECT
+        case [b"CLUSTER", what, *more]:
+            raw = _told(seat, slots, what, command.args[2] if more else None, protocol)
+            return None if raw is None else Answer(raw)
+    wanted = {key_slot(key) for key in command.keys}
+    if len(wanted) > 1:
+        return Answer(encode_error(TEXTS["CROSSSLOT"].encode()), refusal=True)
+    for slot in wanted:
+        owner = slots.owner(slot)
+        if owner != seat.node and not asking:
+            return Answer(
+                encode_error(f"MOVED {slot} {seat.address(owner)}".encode()), refusal=True
+            )
+    return None
+
+
+def _told(
+    seat: Seat, slots: SlotMap, what: bytes, about: bytes | None, protocol: int
+) -> bytes | None:
+    match what:
+        case b"SLOTS":
+            return slot_map.slots_reply(seat, slots, protocol)
+        case b"SHARDS":
+            return slot_map.shards_reply(seat, slots, protocol)
+        case b"NODES":
+            return slot_map.nodes_reply(seat, slots, protocol)
+        case b"INFO":
+            return slot_map.info_reply(slots, seat.node, protocol)
+        case b"MYID":
+            return encode_bulk(slot_map.node_id(seat.node))
+        case b"KEYSLOT" if about is not None:
+            return encode_integer(key_slot(about))
+        case _:
+            # The server has an error for it.
+            return None
+
+
+def _give(line: Line, work: Work, answer: Answer, now: float) -> None:
+    """Give the client a node's answer, as if the server had given it: rules that look at replies look at this one too."""
+    transaction = line.modes.transaction
+    if transaction is not None and work.name.upper not in modes.NEVER_QUEUED:
+        raw = answer.raw
+        if answer.refusal:
+            hidden(line, REFUSED, now, Element(hidden=True))
+        else:
+            transaction.entries.append(Entry(1, None, Element(inserted=raw), absent=True))
+            raw = b"+QUEUED\r\n"
+        local(line, work, raw, now)
+        line.tell(work, "no", "error" if answer.refusal else "ok")
+        drop(line, work, "refused" if answer.refusal else "not_applicable")
+    elif local(line, work, answer.raw, now):
+        slot = line.slots[-1]
+        line.replace(slot, [apply_after(line, work, answer.raw, slot, now)])
+    else:
+        line.tell(work, "unknown", "nothing")
+        drop(line, work, "no_reply")

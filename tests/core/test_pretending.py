@@ -1,0 +1,228 @@
+"""One server as a cluster: each node answers for its slots, sends others away, and the server sees nothing of that."""
+
+import pytest
+
+from chaosproxy.core.slot_map import Seat, SlotMap, node_id
+from tests.conversation import Talk
+from tests.wire import encode
+
+HERE, THERE = "foo", "bar"  # slots 12182 and 5061
+
+
+def sit(node=1):
+    return Seat(b"h", (7000, 7001), node, SlotMap(2))
+
+
+def check(talk, command, answer):
+    """The node answers by itself."""
+    talk.client(command)
+    talk.expect_client(answer)
+    talk.expect_silence()
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_slots_of_others(protocol):
+    """A key of another node's is there; a key of this one, and no key at all, are the server's."""
+    with Talk(seat=sit(), protocol=protocol) as talk:
+        for command in (f"GET {THERE}", f"SET {THERE} v", f"EVAL x 1 {THERE}", f"BLPOP {THERE} 0"):
+            check(talk, command, "-MOVED 5061 h:7000")
+        for command in (f"GET {HERE}", "PING", "NOSUCH x"):
+            talk.client(command)
+            talk.expect_upstream(command)
+            talk.upstream("+x")
+            talk.expect_client("+x")
+
+
+def test_several_slots():
+    """Keys of several slots go nowhere, be they this node's; keys of one go together."""
+    with Talk(seat=sit()) as talk:
+        check(
+            talk,
+            f"MGET {HERE} {THERE}",
+            "-CROSSSLOT Keys in request don't hash to the same slot",
+        )
+        check(talk, f"MGET {THERE} {{{THERE}}}2", "-MOVED 5061 h:7000")
+        talk.client(f"MGET {HERE} {{{HERE}}}2")
+        talk.expect_upstream(f"MGET {HERE} {{{HERE}}}2")
+        talk.upstream("*[ $-1 $-1 ]")
+        talk.expect_client("*[ $-1 $-1 ]")
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_questions(protocol):
+    """CLUSTER's questions are answered here; what is not known of is the server's to refuse."""
+    with Talk(seat=sit(0), protocol=protocol) as talk:
+        check(talk, "CLUSTER MYID", f'"{node_id(0).decode()}"')
+        check(talk, f"cluster keyslot {HERE}", ":12182")
+        for command, piece in (
+            ("CLUSTER SLOTS", b":8191\r\n"),
+            ("CLUSTER SHARDS", b"replication-offset"),
+            ("CLUSTER NODES", b"myself,master"),
+            ("CLUSTER INFO", b"cluster_state:ok"),
+        ):
+            talk.client(command)
+            assert piece in talk.heard("client")
+        for command in ("CLUSTER", "CLUSTER KEYSLOT", "CLUSTER COUNTKEYSINSLOT 1"):
+            talk.client(command)
+            talk.expect_upstream(command)
+            talk.upstream("-ERR no")
+            talk.expect_client("-ERR no")
+
+
+def test_modes_of_a_node():
+    """READONLY and READWRITE are known, and there is one database."""
+    with Talk(seat=sit()) as talk:
+        check(talk, "READONLY", "+OK")
+        check(talk, "READWRITE", "+OK")
+        check(talk, "SELECT 1", "-ERR SELECT is not allowed in cluster mode")
+        talk.client("SELECT 0")
+        talk.expect_upstream("SELECT 0")
+        talk.upstream("+OK")
+        talk.expect_client("+OK")
+
+
+def test_asking():
+    """ASKING opens the node for one command and no more."""
+    with Talk(seat=sit()) as talk:
+        check(talk, "ASKING", "+OK")
+        talk.client(f"GET {THERE}")
+        talk.expect_upstream(f"GET {THERE}")
+        talk.upstream("$-1")
+        talk.expect_client("$-1")
+        check(talk, f"GET {THERE}", "-MOVED 5061 h:7000")
+
+
+def test_transactions():
+    """A queued command for another node is refused, and the transaction with it; CLUSTER's questions are queued."""
+    with Talk(seat=sit()) as talk:
+        talk.client("MULTI")
+        talk.expect_upstream("MULTI")
+        talk.upstream("+OK")
+        talk.client(f"GET {THERE}")
+        talk.expect_upstream("CHAOSPROXY.REFUSED")
+        talk.upstream("-ERR unknown command")
+        talk.client("EXEC")
+        talk.expect_upstream("EXEC")
+        talk.upstream("-EXECABORT Transaction discarded because of previous errors.")
+        talk.expect_client(
+            "+OK",
+            "-MOVED 5061 h:7000",
+            "-EXECABORT Transaction discarded because of previous errors.",
+        )
+        talk.client("MULTI")
+        talk.expect_upstream("MULTI")
+        talk.upstream("+OK")
+        talk.client("CLUSTER MYID", f"GET {HERE}")
+        talk.expect_upstream(f"GET {HERE}")
+        talk.upstream("+QUEUED")
+        talk.client("EXEC")
+        talk.expect_upstream("EXEC")
+        talk.upstream("*[ $-1 ]")
+        talk.expect_client("+OK", "+QUEUED", "+QUEUED", f'*[ "{node_id(1).decode()}" $-1 ]')
+
+
+def test_no_reply_wanted():
+    """Who has switched replies off gets none from a node either."""
+    with Talk(seat=sit()) as talk:
+        talk.client("CLIENT REPLY OFF")
+        talk.expect_upstream("CLIENT REPLY OFF")
+        talk.client(f"GET {THERE}")
+        talk.expect_silence()
+
+
+def test_a_request_too_large_to_be_held():
+    """What is on its way to the server already cannot be sent elsewhere."""
+    with Talk(seat=sit(), max_buffer=50) as talk:
+        raw = encode("SET", THERE, "x" * 500)
+        talk.client(raw[:300])
+        talk.client(raw[300:])
+        talk.expect_upstream(raw)
+        talk.upstream("+OK")
+        talk.expect_client("+OK")
+
+
+# Faults.
+
+
+@pytest.mark.parametrize("at", ["before_forward", "after_apply"])
+def test_a_slot_moves(at):
+    """MOVED told by a fault is true from then on: the next node has the slot, and this one sends there."""
+    rule = f"- {{fault: reply, when: {{nth: 1}}, at: {at}, error: MOVED}}"
+    seat = sit()
+    with Talk(rule, seat=seat) as talk:
+        talk.client(f"GET {HERE}")
+        if at == "after_apply":
+            talk.expect_upstream(f"GET {HERE}")
+            talk.upstream("$-1")
+        talk.expect_client("-MOVED 12182 h:7000")
+        talk.expect_fired("reply")
+        assert seat.slots.owner(12182) == 0
+        check(talk, f"GET {HERE}", "-MOVED 12182 h:7000")
+
+
+def test_a_slot_on_its_way():
+    """ASK told by a fault names the next node, and moves nothing."""
+    seat = sit()
+    with Talk(
+        "- {fault: reply, when: {nth: 1}, at: before_forward, error: ASK}", seat=seat
+    ) as talk:
+        check(talk, f"GET {HERE}", "-ASK 12182 h:7000")
+        talk.expect_fired("reply")
+        assert seat.slots.owner(12182) == 1
+
+
+def test_rules_look_at_what_a_node_answers():
+    """A redirection is a reply like any other to a rule that looks at replies or delays them."""
+    rules = """
+- {fault: reply, name: again, match: {reply: {error: MOVED}}, when: {nth: 1}, at: after_apply, error: TRYAGAIN}
+- {fault: latency, match: {commands: SET}, at: after_apply, delay: 1s}
+"""
+    with Talk(rules, seat=sit()) as talk:
+        talk.client(f"GET {THERE}")
+        assert talk.heard("client").startswith(b"-TRYAGAIN ")
+        assert talk.expect_fired("again").applied == "no"
+        talk.client(f"SET {THERE} v")
+        talk.expect_silence()
+        talk.wait(1)
+        talk.expect_client("-MOVED 5061 h:7000")
+        talk.expect_fired("latency")
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "{fault: drop_write, tell: ok}",
+        "{fault: expire_key, mode: no_renewal}",
+        "{fault: stale_read, behind: 1}",
+    ],
+)
+def test_nothing_is_swallowed_elsewhere(rule):
+    """A write that another node would get is not swallowed by this one, nor a read answered from the past."""
+    with Talk(f"- {rule}", seat=sit()) as talk:
+        for command in (f"SET {THERE} v", f"EXPIRE {THERE} 10", f"GET {THERE}"):
+            talk.client(command)
+            talk.expect_client("-MOVED 5061 h:7000")
+            # What the proxy asks for itself is no write.
+            assert b"SET" not in talk.heard("upstream")
+        talk.expect_nothing_fired()
+
+
+def test_what_ends_before_it_is_asked():
+    """A fault that answers, cuts or loses the command first comes before the node."""
+    with Talk("- {fault: reply, at: before_forward, error: CLUSTERDOWN}", seat=sit()) as talk:
+        check(talk, f"GET {THERE}", "-CLUSTERDOWN The cluster is down")
+        talk.expect_fired("reply")
+
+
+def test_a_real_cluster():
+    """A client of a real cluster is not answered here; a fault's redirection leads to another of its nodes."""
+    seat = Seat(b"h", (7000, 7001), 0)
+    with Talk(
+        "- {fault: reply, when: {nth: 2}, at: before_forward, error: MOVED}", seat=seat
+    ) as talk:
+        talk.client(f"GET {HERE}")
+        talk.expect_upstream(f"GET {HERE}")
+        talk.upstream("$-1")
+        talk.expect_client("$-1")
+        check(talk, f"GET {HERE}", "-MOVED 12182 h:7001")
+        talk.expect_fired("reply")
