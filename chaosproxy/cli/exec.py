@@ -14,7 +14,6 @@ from socket import create_connection
 from sys import stderr
 from time import monotonic
 from typing import Any
-from urllib.parse import quote
 
 import click
 from click.core import ParameterSource
@@ -144,11 +143,7 @@ def _fired(service: Service) -> dict[str, int]:
 
 def _variables(service: Service, settings: Settings, names: Sequence[str]) -> Mapping[str, str]:
     """What the command finds in its environment: where to connect, with whose password."""
-    upstream, url = settings.plan.upstream, service.url
-    if upstream.password is not None:
-        who = f"{quote(upstream.username or '', safe='')}:{quote(upstream.password, safe='')}@"
-        url = url.replace("://", f"://{who}", 1)
-    found = dict.fromkeys(("REDIS_URL", *names), url)
+    found = dict.fromkeys(("REDIS_URL", *names), service.client_url)
     if service.control_url is not None:
         found["CHAOSPROXY_CONTROL_URL"] = service.control_url
         if settings.control_token is not None:

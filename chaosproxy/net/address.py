@@ -7,7 +7,7 @@ import ipaddress
 import re
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 DEFAULT_PORT: Final = 6379
 SENTINEL_PORT: Final = 26379
@@ -105,6 +105,14 @@ class Upstream:
         if self.password is None:
             return url
         return url.replace("://", f"://{self.username or ''}:***@", 1)
+
+
+def with_credentials(url: str, upstream: Upstream) -> str:
+    """Give the URL with the upstream's user and password in it, as an application wants it: not to be shown."""
+    if upstream.password is None:
+        return url
+    who = f"{quote(upstream.username or '', safe='')}:{quote(upstream.password, safe='')}@"
+    return url.replace("://", f"://{who}", 1)
 
 
 def parse_address(text: str) -> Address:

@@ -62,6 +62,11 @@ class LoopThread:
             self.loop.run_until_complete(asyncio.sleep(0))
 
 
+async def in_a_thread(function: Callable[[], T]) -> T:
+    """Call a function that blocks, while whoever awaits it goes on with everything else."""
+    return await asyncio.to_thread(function)
+
+
 def new_loop() -> asyncio.AbstractEventLoop:
     """Make the fastest loop there is."""
     if os.environ.get(CHOICE) != "asyncio":

@@ -2,7 +2,14 @@
 
 import pytest
 
-from chaosproxy.net.address import SCHEMES, Address, Upstream, parse_address, parse_upstream
+from chaosproxy.net.address import (
+    SCHEMES,
+    Address,
+    Upstream,
+    parse_address,
+    parse_upstream,
+    with_credentials,
+)
 
 KNOWN = ", ".join(f"{scheme}://" for scheme in SCHEMES)
 
@@ -188,3 +195,16 @@ def test_what_is_shown_of_a_cluster():
     """All nodes that may be asked, the database, and no password."""
     upstream = parse_upstream("redis+cluster://user:secret@a:1,b,[::1]:3/2")
     assert upstream.url == "redis+cluster://user:***@a:1,b:6379,[::1]:3/2"
+
+
+@pytest.mark.parametrize(
+    ("upstream", "url"),
+    [
+        ("redis://h:1", "redis://127.0.0.1:2/3"),
+        ("redis://:p%40ss%2F@h:1", "redis://:p%40ss%2F@127.0.0.1:2/3"),
+        ("redis://us%3Aer:pass@h:1", "redis://us%3Aer:pass@127.0.0.1:2/3"),
+    ],
+)
+def test_with_credentials(upstream, url):
+    """An application gets the upstream's user and password, quoted, before the proxy's address."""
+    assert with_credentials("redis://127.0.0.1:2/3", parse_upstream(upstream)) == url

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from chaosproxy.net.loop import LoopThread, allow_connections, new_loop
+from chaosproxy.net.loop import LoopThread, allow_connections, in_a_thread, new_loop
 
 
 def test_results_and_exceptions_come_back(loop):
@@ -81,3 +81,14 @@ def test_open_files():
         assert 2 * most <= resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+async def test_in_a_thread():
+    """What blocks is waited for while the loop goes on; its result and its exception come back."""
+    release = threading.Event()
+    waiting = asyncio.create_task(in_a_thread(lambda: release.wait(20)))
+    await asyncio.sleep(0)
+    release.set()
+    assert await waiting
+    with pytest.raises(ZeroDivisionError):
+        await in_a_thread(lambda: 1 // 0)

@@ -1,0 +1,156 @@
+"""The pytest plugin: a proxy for each test process, profiles for single tests, and what fired in the report of a failure.
+
+Takes the options and markers of a test run; gives the fixture `chaosproxy`. Only pytest imports this module.
+"""
+
+import secrets
+import shlex
+from collections.abc import Callable, Generator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from chaosproxy.testing import ChaosProxy
+
+# Everything else is imported where it is used: whoever has chaosproxy installed loads this module in every test run.
+
+_EMBEDDED: Final = "embedded"
+_SEED: Final = "chaosproxy_seed"
+
+_seed_key = pytest.StashKey[int]()
+_proxy_key = pytest.StashKey["ChaosProxy"]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options."""
+    group = parser.getgroup("chaosproxy")
+    group.addoption(
+        "--chaos-profile",
+        metavar="NAME|FILE",
+        action="append",
+        help="In force in every test that uses the proxy and has no chaos marker; several are joined (default: calm)",
+    )
+    group.addoption(
+        "--chaos-seed",
+        metavar="N",
+        type=int,
+        help="Same seed, same commands: same faults (default: the profile's, else one that is drawn)",
+    )
+    group.addoption(
+        "--chaos-upstream",
+        metavar="URL",
+        default=_EMBEDDED,
+        help="The real server (default: embedded, which starts one for each test process)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declare the marker, and draw the seed that all processes of this run have."""
+    config.addinivalue_line(
+        "markers",
+        "chaos(*profiles, yaml=None, seed=None, set=None, require_fired=False): this profile is in force while the test "
+        "runs, not in its fixtures; require_fired (True, names, 'all'): the test fails if a fault that must fire did not",
+    )
+    given: int | None = config.getoption("--chaos-seed")
+    shared = getattr(config, "workerinput", {}).get(_SEED)
+    drawn = secrets.randbelow(1_000_000) if shared is None else shared
+    config.stash[_seed_key] = drawn if given is None else given
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Give an xdist worker the run's seed."""
+    node.workerinput[_SEED] = node.config.stash[_seed_key]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test with the marker has the proxy, whether it asks for it or not."""
+    for item in items:
+        names = getattr(item, "fixturenames", None)
+        if names is not None and item.get_closest_marker("chaos") and "chaosproxy" not in names:
+            names.insert(0, "chaosproxy")
+
+
+@pytest.fixture(scope="session")
+def chaosproxy(pytestconfig: pytest.Config) -> Generator["ChaosProxy"]:
+    """Give a running proxy, one for each test process; calm between tests."""
+    from chaosproxy.embedded import EmbeddedError  # noqa: PLC0415
+    from chaosproxy.service import ServiceError  # noqa: PLC0415
+    from chaosproxy.testing import running  # noqa: PLC0415
+
+    seed = pytestconfig.getoption("--chaos-seed")
+    with ExitStack() as stack:
+        try:
+            running_one = running(
+                pytestconfig.getoption("--chaos-upstream"),
+                seed=seed,
+                drawn=pytestconfig.stash[_seed_key],
+            )
+            proxy = stack.enter_context(running_one)
+        except (EmbeddedError, ServiceError, ValueError) as error:
+            pytest.fail(f"chaosproxy cannot start: {error}", pytrace=False)
+        pytestconfig.stash[_proxy_key] = proxy
+        yield proxy
+        del pytestconfig.stash[_proxy_key]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Have the marker's profile in force while the test itself runs, and see to what must fire."""
+    proxy = _proxy_of(item)
+    if proxy is None:
+        return (yield)
+    marker = item.get_closest_marker("chaos")
+    given: dict[str, Any] = {} if marker is None else dict(marker.kwargs)
+    required = given.pop("require_fired", False)
+    names = item.config.getoption("--chaos-profile") if marker is None else marker.args
+    proxy.begin()
+    if names or given:
+        _usable(lambda: proxy.use(*names or (), **given))
+    result = yield
+    missing = _usable(lambda: proxy.missing(required)) if required else []
+    if missing:
+        pytest.fail(f"never fired, and had to: {', '.join(missing)}", pytrace=False)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Tell in a failing test's report what fired; then it is calm."""
+    report = yield
+    proxy = _proxy_of(item) if call.when == "call" else None
+    if proxy is not None:
+        if report.failed:
+            report.sections.append(("chaosproxy", f"{proxy.told()}\n{_again(item, proxy)}"))
+        proxy.calm()
+    return report
+
+
+def _proxy_of(item: pytest.Item) -> "ChaosProxy | None":
+    if "chaosproxy" not in getattr(item, "fixturenames", ()):
+        return None
+    return item.config.stash.get(_proxy_key, None)
+
+
+def _usable(ask: Callable[[], Any]) -> Any:
+    """Do what a marker or an option says; what is wrong with that is the test's failure, told without our code."""
+    from chaosproxy.profile import ProfileError  # noqa: PLC0415
+
+    try:
+        return ask()
+    except (ProfileError, TypeError, ValueError) as error:
+        pytest.fail(f"chaos: {error}", pytrace=False)
+
+
+def _again(item: pytest.Item, proxy: "ChaosProxy") -> str:
+    """The line that runs this test once more, with the same faults."""
+    words = ["pytest", item.nodeid, f"--chaos-seed={proxy.seed}"]
+    words += [f"--chaos-profile={name}" for name in item.config.getoption("--chaos-profile") or ()]
+    upstream = item.config.getoption("--chaos-upstream")
+    if upstream != _EMBEDDED and "@" not in upstream:
+        words.append(f"--chaos-upstream={upstream}")
+    return f"again: {shlex.join(words)}"

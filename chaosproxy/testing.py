@@ -1,0 +1,222 @@
+"""A proxy in this process, as a test drives it: what the pytest fixture gives, and any other test runner can have.
+
+Takes a real server's URL, or starts one; gives the proxy's URL, profiles put in force, and what has fired.
+"""
+
+import json
+import secrets
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from time import monotonic
+from types import TracebackType
+from typing import Any, Final
+
+from chaosproxy.core.command_table import CommandTable
+from chaosproxy.core.rule import Profile
+from chaosproxy.core.scalar import closest
+from chaosproxy.embedded import Embedded
+from chaosproxy.net.address import parse_address, parse_upstream
+from chaosproxy.net.loop import in_a_thread
+from chaosproxy.net.plan import Plan
+from chaosproxy.profile import Source, find, load
+from chaosproxy.service import Service, Settings
+from chaosproxy.telling import event_line, fault_table
+from chaosproxy.verdict import required_faults
+
+EMBEDDED: Final = "embedded"
+#: So many events stand in a failing test's report.
+_TOLD: Final = 20
+#: How long a fault that must have fired is waited for after the test, in seconds: what became of it is known a little later.
+_LATE: Final = 1.0
+#: How long replies on their way are waited for in the end, in seconds.
+_GRACE: Final = 1.0
+
+
+class InForce:
+    """A profile that is in force. As a context manager it is until the end of it; then the one before is again."""
+
+    def __init__(self, proxy: "ChaosProxy", before: Profile, seed: int) -> None:
+        self._proxy = proxy
+        self._before = before, seed
+
+    def __enter__(self) -> "ChaosProxy":
+        """It is in force already."""
+        return self._proxy
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Put back what was in force before."""
+        self._proxy.service.use(*self._before)
+
+
+class ChaosProxy:
+    """A running proxy, driven by a test.
+
+    `seed` goes before a profile's own, `drawn` is for those that have none. What `events` and `fired` tell begins with the test.
+    """
+
+    def __init__(
+        self, service: Service, upstream_url: str, *, seed: int | None = None, drawn: int = 0
+    ) -> None:
+        self.service = service
+        #: The server behind it, for what has to go past the proxy.
+        self.upstream_url = upstream_url
+        self._seed, self._drawn = seed, drawn
+        self._first = 0
+        self._before: Counter[str] = Counter()
+        self.calm()
+
+    @property
+    def url(self) -> str:
+        """What the application is configured with."""
+        return self.service.client_url
+
+    @property
+    def control_url(self) -> str:
+        """The control API, for what runs in another process."""
+        return self.service.control_url or ""
+
+    @property
+    def seed(self) -> int:
+        """The seed in force."""
+        return self.service.seed
+
+    def use(
+        self,
+        *names: str,
+        yaml: str | None = None,
+        seed: int | None = None,
+        set: Mapping[str, object] | None = None,  # noqa: A002 - as the command line and the control API call it
+    ) -> InForce:
+        """Put a profile in force: shipped ones' names or files' paths, or a text. When this returns, it is.
+
+        `set` overrides single values: {"lost-ack.when.nth": 3}. Without a `seed`: --chaos-seed, the profile's, or the one drawn for the run.
+        Raises ProfileError with everything that is wrong.
+        """
+        if (yaml is None) == (not names):
+            raise TypeError("use() takes the names of profiles, or yaml=")
+        sources = [find(name) for name in names]
+        if yaml is not None:
+            sources = [Source("test", yaml.encode(), "yaml")]
+        overrides = [f"{path}={json.dumps(value)}" for path, value in (set or {}).items()]
+        profile = load(sources, table=CommandTable.bundled(), overrides=overrides)
+        before = InForce(self, self.service.profile, self.service.seed)
+        self.service.use(profile, self._choose(seed, profile))
+        return before
+
+    def calm(self) -> None:
+        """No fault, and nothing held, from now on."""
+        self.use("calm")
+
+    def trigger(self, name: str) -> None:
+        """Have a fault with `when: {trigger: manual}` act on its next match."""
+        self.service.trigger(name)
+
+    def events(self, fault: str | None = None) -> list[dict[str, Any]]:
+        """What has fired in this test, or what one fault did."""
+        events = self.service.journal.events(self._first)
+        return [event for event in events if fault in {None, event["fault"]}]
+
+    def fired(self, name: str) -> int:
+        """How often a fault has fired in this test. Raises LookupError if no profile had one of that name."""
+        known = self._fired()
+        if name not in known:
+            near = closest(name, known)
+            meant = (
+                f"did you mean '{near}'?" if near else f"there were {', '.join(known) or 'none'}"
+            )
+            raise LookupError(f"no fault is called '{name}'; {meant}")
+        return known[name] - self._before[name]
+
+    def wait_fired(self, name: str, times: int = 1, timeout: float = 5.0) -> list[dict[str, Any]]:
+        """Wait until a fault has fired so often in this test, and give its events. Raises AssertionError after `timeout` seconds.
+
+        In a coroutine await `wait_fired_async`: this one stops the loop that the application may be running in.
+        """
+        due = monotonic() + timeout
+        while (count := self.fired(name)) < times:
+            left = due - monotonic()
+            if left <= 0:
+                raise AssertionError(
+                    f"{name} fired {count} of {times} times within {timeout:g} s\n{self.told()}"
+                )
+            # Woken by each event; counted is an event a moment before or after it is written.
+            self.service.journal.events(self.service.journal.last, min(left, 0.05))
+        return self.events(name)
+
+    async def wait_fired_async(
+        self,
+        name: str,
+        times: int = 1,
+        timeout: float = 5.0,  # noqa: ASYNC109 - as wait_fired has it
+    ) -> list[dict[str, Any]]:
+        """`wait_fired`, while the loop goes on."""
+        return await in_a_thread(lambda: self.wait_fired(name, times, timeout))
+
+    # What a test run asks.
+
+    def begin(self) -> None:
+        """A test begins: what was before is not its own."""
+        self._first = self.service.journal.last
+        self._before = self._fired()
+
+    def told(self) -> str:
+        """What has happened in this test, for people."""
+        now = self.service.in_force()
+        events = self.events()
+        lines = [f"profile {now['name']}, seed {now['seed']}"]
+        lines += [event_line(event) for event in events[:_TOLD]]
+        if len(events) > _TOLD:
+            lines.append(f"and {len(events) - _TOLD} more")
+        return "\n".join([*lines, *fault_table(now["faults"])])
+
+    def missing(self, required: bool | str | list[str]) -> list[str]:
+        """The faults of the profile in force that must have fired in this test and have not, even a moment later."""
+        asked = [] if required is True else [required] if isinstance(required, str) else required
+        names = required_faults(self.service.profile, asked or ())
+        due = monotonic() + _LATE
+        while missing := [name for name in names if not self.fired(name)]:
+            if monotonic() >= due:
+                break
+            self.service.journal.events(self.service.journal.last, 0.05)
+        return missing
+
+    def _choose(self, seed: int | None, profile: Profile) -> int:
+        for each in (seed, self._seed, profile.seed):
+            if each is not None:
+                return each
+        return self._drawn
+
+    def _fired(self) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for fault in self.service.totals():
+            found[fault["name"]] += fault["fired"]
+        return found
+
+
+@contextmanager
+def running(
+    upstream: str = EMBEDDED, *, seed: int | None = None, drawn: int | None = None
+) -> Iterator[ChaosProxy]:
+    """Give a proxy that runs until the end of the context, on free ports, before this server or one that is started for it.
+
+    Raises EmbeddedError, ServiceError, and ValueError for what is no URL.
+    """
+    with ExitStack() as stack:
+        url = stack.enter_context(Embedded()).url if upstream == EMBEDDED else upstream
+        anywhere = parse_address("127.0.0.1:0")
+        drawn = secrets.randbelow(1_000_000) if drawn is None else drawn
+        settings = Settings(
+            plan=Plan(listen=anywhere, upstream=parse_upstream(url)),
+            profile=load([find("calm")]),
+            seed=drawn,
+            control=anywhere,
+        )
+        service = Service(settings)
+        stack.callback(service.stop, _GRACE)
+        yield ChaosProxy(service, url, seed=seed, drawn=drawn)

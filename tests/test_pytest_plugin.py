@@ -1,0 +1,347 @@
+"""The pytest plugin in test runs of its own: fixture, marker, gate, options, the failing test's section, xdist, asyncio."""
+
+import re
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+from chaosproxy.embedded import EmbeddedError, find_server
+
+pytest_plugins = ["pytester"]
+
+#: Installed, the plugin is there by itself; in a checkout it is named.
+INSTALLED = any(each.name == "chaosproxy" for each in entry_points(group="pytest11"))
+PLUGIN = () if INSTALLED else ("-p", "chaosproxy.pytest_plugin")
+
+HELPERS = """
+import socket
+import pytest
+from urllib.parse import urlsplit
+
+LIE = "faults: [{fault: reply, name: lie, match: {commands: GET}, at: before_forward, value: 1}]"
+
+def get(proxy, word=b"GET k"):
+    url = urlsplit(proxy.url)
+    with socket.create_connection((url.hostname, url.port), 20) as link:
+        link.sendall(word + b"\\r\\n")
+        return link.recv(100)
+"""
+
+
+@pytest.fixture(autouse=True)
+def checkout(monkeypatch):
+    """Runs elsewhere find this very package."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parent.parent))
+
+
+@pytest.fixture
+def run(pytester, redis70):
+    """Run these tests in a process of their own, on a server that is there; gives the result."""
+
+    def run(tests, *args):
+        pytester.makepyfile(test_it=HELPERS + tests)
+        upstream = f"--chaos-upstream={redis70.url}"
+        return pytester.runpytest_subprocess(*PLUGIN, upstream, "-p", "no:cacheprovider", *args)
+
+    return run
+
+
+def test_fixture(run):
+    """One proxy for all tests of a process, in whatever scope it is asked for; calm between them."""
+    run("""
+@pytest.fixture(scope="session")
+def url(chaosproxy):
+    return chaosproxy.url
+
+def test_one(chaosproxy, url):
+    assert chaosproxy.url == url
+    chaosproxy.use(yaml=LIE)
+    assert get(chaosproxy) == b":1\\r\\n"
+    assert chaosproxy.fired("lie") == 1
+
+def test_two(chaosproxy, url):
+    assert chaosproxy.url == url
+    assert get(chaosproxy) == b"$-1\\r\\n"
+    assert chaosproxy.events() == []
+    assert chaosproxy.fired("lie") == 0
+""").assert_outcomes(passed=2)
+
+
+def test_marker(run):
+    """In force while the test itself runs, in its fixtures not; also for a test that does not ask for the proxy."""
+    run("""
+@pytest.fixture
+def seen(chaosproxy):
+    before = get(chaosproxy)
+    yield before
+    assert get(chaosproxy) == b"$-1\\r\\n"
+
+@pytest.mark.chaos(yaml=LIE)
+def test_with(chaosproxy, seen):
+    assert (seen, get(chaosproxy)) == (b"$-1\\r\\n", b":1\\r\\n")
+
+@pytest.mark.chaos("lost-ack", seed=3, set={"lost-ack.match.commands": "GET"})
+def test_name(chaosproxy):
+    assert chaosproxy.seed == 3
+    with pytest.raises(ConnectionResetError):
+        get(chaosproxy)
+
+@pytest.fixture(scope="module")
+def everywhere(chaosproxy):
+    return chaosproxy
+
+the_proxy = []
+
+def test_remember(everywhere):
+    the_proxy.append(everywhere)
+
+@pytest.mark.chaos(yaml=LIE)
+class TestClass:
+    def test_without_asking(self):
+        assert get(the_proxy[0]) == b":1\\r\\n"
+
+def test_after(everywhere):
+    assert get(everywhere) == b"$-1\\r\\n"
+""").assert_outcomes(passed=5)
+
+
+def test_gate(run):
+    """`require_fired`: a test that passed without meeting its fault fails; what failed by itself says so itself."""
+    result = run("""
+@pytest.mark.chaos(yaml=LIE, require_fired=True)
+def test_met(chaosproxy):
+    get(chaosproxy)
+
+@pytest.mark.chaos(yaml=LIE, require_fired=True)
+def test_not_met():
+    pass
+
+@pytest.mark.chaos(yaml=LIE, require_fired="lie")
+def test_not_met_by_name():
+    pass
+
+@pytest.mark.chaos(yaml=LIE, require_fired=["lei"])
+def test_misspelt():
+    pass
+
+@pytest.mark.chaos(yaml=LIE, require_fired=True)
+def test_fails_by_itself():
+    assert 1 == 2
+
+@pytest.mark.chaos(yaml=LIE)
+def test_need_not():
+    pass
+""")
+    result.assert_outcomes(passed=2, failed=4)
+    text = result.stdout.str()
+    assert text.count("never fired, and had to: lie") >= 2
+    assert "did you mean 'lie'?" in text
+    assert "assert 1 == 2" in text
+
+
+def test_section(run):
+    """A failing test's report tells the profile, the seed, what fired, and the line that runs it again; a passing one's not."""
+    result = run("""
+@pytest.mark.chaos(yaml=LIE, seed=5)
+def test_bad(chaosproxy):
+    get(chaosproxy)
+    raise AssertionError
+
+def test_good(chaosproxy):
+    chaosproxy.use(yaml=LIE)
+    get(chaosproxy)
+""")
+    result.assert_outcomes(passed=1, failed=1)
+    text = result.stdout.str()
+    assert text.count("- chaosproxy -") == 1
+    section = text.partition("- chaosproxy -")[2]
+    for pattern in (
+        r"profile test, seed 5\n",
+        r"#\d+  \S+  lie  GET k  -> not applied, told ok: ok\n",
+        r"lie +reply +1 +1 +-\n",
+        r"again: pytest test_it.py::test_bad --chaos-seed=5 --chaos-upstream=redis://127.0.0.1:\d+\n",
+    ):
+        assert re.search(pattern, section), section
+
+
+def test_same_line_same_faults(run):
+    """Run with the seed that the report names, chance falls as it did."""
+    tests = """
+@pytest.mark.chaos(yaml=LIE.replace("name: lie,", "name: lie, when: {chance: 50%},"))
+def test_chance(chaosproxy):
+    url = urlsplit(chaosproxy.url)
+    with socket.create_connection((url.hostname, url.port), 20) as link:
+        replies = []
+        for _ in range(40):
+            link.sendall(b"GET k\\r\\n")
+            replies.append(link.recv(100)[:1].decode())
+    raise AssertionError("".join(replies))
+"""
+    first = run(tests).stdout.str()
+    (seed,) = set(re.findall(r"--chaos-seed=(\d+)", first))
+    (fell,) = set(re.findall(r"^E +AssertionError: ([:$]{40})$", first, re.MULTILINE))
+    assert f"AssertionError: {fell}" in run(tests, f"--chaos-seed={seed}").stdout.str()
+    assert f"AssertionError: {fell}" not in run(tests, f"--chaos-seed={int(seed) + 1}").stdout.str()
+
+
+def test_options(run, tmp_path):
+    """--chaos-profile is for tests without a marker, also a file; --chaos-seed goes before a profile's own."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "seed: 9\nfaults: [{fault: reply, match: {commands: GET}, at: before_forward, value: 2}]\n"
+    )
+    run(
+        """
+def test_option(chaosproxy):
+    assert (get(chaosproxy), chaosproxy.seed) == (b":2\\r\\n", 4)
+
+@pytest.mark.chaos(yaml=LIE)
+def test_marker(chaosproxy):
+    assert get(chaosproxy) == b":1\\r\\n"
+""",
+        f"--chaos-profile={path}",
+        "--chaos-seed=4",
+    ).assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize(
+    ("marker", "said"),
+    [
+        ('"nosuch"', "no shipped profile is called 'nosuch'"),
+        ("yaml='faults: [{fault: latncy}]'", "did you mean 'latency'?"),
+        ('"calm", sed=3', "unexpected keyword argument 'sed'"),
+        ("seed=3", "takes the names of profiles, or yaml="),
+    ],
+)
+def test_bad_marker(run, marker, said):
+    """What is wrong with a marker fails the test, without our code."""
+    result = run(f"@pytest.mark.chaos({marker})\ndef test_it():\n    pass\n")
+    result.assert_outcomes(failed=1)
+    assert said in result.stdout.str()
+    assert "Traceback" not in result.stdout.str()
+    assert "chaosproxy/testing.py" not in result.stdout.str()
+
+
+def test_asyncio(run):
+    """Tests that are coroutines: the application's loop goes on while a fault is waited for."""
+    run(
+        """
+import asyncio
+
+@pytest.mark.asyncio
+@pytest.mark.chaos(yaml=LIE, require_fired=True)
+async def test_async(chaosproxy):
+    url = urlsplit(chaosproxy.url)
+    async def application():
+        await asyncio.sleep(0.05)
+        reader, writer = await asyncio.open_connection(url.hostname, url.port)
+        writer.write(b"GET k\\r\\n")
+        assert await reader.readline() == b":1\\r\\n"
+        writer.close()
+    task = asyncio.create_task(application())
+    await chaosproxy.wait_fired_async("lie", timeout=20)
+    await task
+"""
+    ).assert_outcomes(passed=1)
+
+
+def test_xdist(run):
+    """Each process has a proxy of its own, all have one seed, and what they report arrives."""
+    result = run(
+        """
+import os
+
+@pytest.mark.parametrize("number", range(6))
+def test_one(chaosproxy, number):
+    chaosproxy.use(yaml=LIE)
+    get(chaosproxy)
+    print("HERE", os.environ["PYTEST_XDIST_WORKER"], chaosproxy.url, chaosproxy.seed)
+    raise AssertionError
+""",
+        "-n2",
+        "--dist=each",
+    )
+    result.assert_outcomes(failed=12)
+    text = result.stdout.str()
+    found = set(re.findall(r"HERE (\w+) (\S+) (\d+)", text))
+    assert len({worker for worker, _, _ in found}) == len({url for _, url, _ in found}) == 2
+    assert len({seed for _, _, seed in found}) == 1
+    assert text.count("- chaosproxy -") == 12
+
+
+def test_unittest(run):
+    """A unittest.TestCase may have the marker too."""
+    run("""
+import unittest
+the_proxy = []
+
+@pytest.fixture(scope="module", autouse=True)
+def remember(chaosproxy):
+    the_proxy.append(chaosproxy)
+
+class Case(unittest.TestCase):
+    @pytest.mark.chaos(yaml=LIE)
+    def test_it(self):
+        self.assertEqual(get(the_proxy[0]), b":1\\r\\n")
+""").assert_outcomes(passed=1)
+
+
+def test_embedded(pytester):
+    """Without an upstream a real server is started; where that cannot be, what is missing is told."""
+    try:
+        find_server()
+    except EmbeddedError as reason:
+        pytest.skip(str(reason))
+    pytester.makepyfile(
+        test_it=HELPERS
+        + """
+def test_it(chaosproxy):
+    assert get(chaosproxy, b"SET k v") == b"+OK\\r\\n"
+    port = urlsplit(chaosproxy.upstream_url).port
+    with socket.create_connection(("127.0.0.1", port), 20) as past:
+        past.sendall(b"GET k\\r\\n")
+        assert past.recv(100) == b"$1\\r\\nv\\r\\n"
+"""
+    )
+    pytester.runpytest_subprocess(*PLUGIN).assert_outcomes(passed=1)
+
+
+def test_no_server(pytester):
+    """An upstream that is no URL is an error with its reason."""
+    pytester.makepyfile(test_it="def test_it(chaosproxy):\n    pass\n")
+    result = pytester.runpytest_subprocess(*PLUGIN, "--chaos-upstream=http://x")
+    result.assert_outcomes(errors=1)
+    assert "chaosproxy cannot start: http://x: an upstream URL begins with" in result.stdout.str()
+
+
+def test_who_does_not_use_it(pytester):
+    """A test run without the fixture starts nothing and loads nothing."""
+    pytester.makepyfile(
+        test_it="""
+import sys, threading
+
+def test_it():
+    assert "chaosproxy.service" not in sys.modules
+    assert "asyncio" not in sys.modules or "chaosproxy.net.loop" not in sys.modules
+    assert not [each for each in threading.enumerate() if "chaosproxy" in each.name]
+"""
+    )
+    pytester.runpytest_subprocess(*PLUGIN).assert_outcomes(passed=1)
+
+
+def test_the_package_does_without_pytest():
+    """Nothing but the plugin imports pytest: neither the command nor what tests drive in their own process."""
+    code = """if True:
+        import sys
+        sys.modules["pytest"] = sys.modules["_pytest"] = None
+        import pkgutil, importlib, chaosproxy
+        names = [each.name for each in pkgutil.walk_packages(chaosproxy.__path__, "chaosproxy.")]
+        for name in names:
+            if name not in {"chaosproxy.pytest_plugin", "chaosproxy.__main__"}:
+                importlib.import_module(name)
+        assert "chaosproxy.testing" in names
+    """
+    subprocess.run([sys.executable, "-c", code], check=True)
