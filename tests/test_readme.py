@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,22 @@ def test_the_duplicate(tmp_path):
     assert shown.items() <= event.items()
 
 
+def test_pytest(tmp_path, redis70):
+    """README's tests do what it says: the first one fails and tells why, the second one passes."""
+    (code,) = blocks("py")
+    (tmp_path / "test_chat.py").write_text(code)
+    installed = any(each.name == "chaosproxy" for each in entry_points(group="pytest11"))
+    plugin = () if installed else ("-p", "chaosproxy.pytest_plugin")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *plugin, f"--chaos-upstream={redis70.url}", "test_chat.py"],
+        capture_output=True, text=True, check=False, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert "1 failed, 1 passed" in done.stdout
+    assert "FAILED test_chat.py::test_a_message_is_stored_once" in done.stdout
+    assert "lost-ack  RPUSH chat:1  -> applied, told reset: unknown" in done.stdout
+    assert "again: pytest test_chat.py::test_a_message_is_stored_once --chaos-seed=" in done.stdout
+
+
 @pytest.mark.install
 @pytest.mark.timeout(600)
 def test_the_first_command_from_nothing(tmp_path):
@@ -152,7 +169,8 @@ def test_options():
         assert name in COMMANDS
         ours = line.partition(" -- ")[0]
         assert set(re.findall(r"(?<![\w-])--[a-z-]+", ours)) <= known[name], line
-    said = set(re.findall(r"`(--[a-z-]+)", README))
+    # Those of the pytest plugin are not the command's.
+    said = {each for each in re.findall(r"`(--[a-z-]+)", README) if not each.startswith("--chaos-")}
     assert len(said) > 5
     assert said - set().union(*known.values()) - {"--help"} == set()
 
