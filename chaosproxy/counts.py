@@ -5,7 +5,8 @@ Takes effects as they happen; gives numbers that `metrics.py` reads whenever som
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Container, Mapping
+from threading import Lock
 from typing import Any, Final
 
 from chaosproxy.core.effect import Fired, KeysTouched, Matched, ProtocolFault, Skipped
@@ -42,7 +43,11 @@ class Counts:
     """
 
     __slots__ = (
+        "_left",
+        "_lock",
+        "_matched",
         "_names",
+        "_skipped",
         "connections",
         "delays",
         "failovers",
@@ -50,9 +55,7 @@ class Counts:
         "from_client",
         "from_upstream",
         "keys_touched",
-        "matched",
         "protocol_errors",
-        "skipped",
         "to_client",
         "to_upstream",
         "upstream_errors",
@@ -64,17 +67,56 @@ class Counts:
         self.connections: Counter[str] = Counter()
         self.upstream_errors: Counter[str] = Counter()
         self.protocol_errors: Counter[str] = Counter()
-        self.matched: Counter[tuple[str, str, str]] = Counter()
+        self._matched: Counter[tuple[str, str, str]] = Counter()
         self.fired: Counter[tuple[str, str, str, str, str, str]] = Counter()
-        self.skipped: Counter[tuple[str, str, str]] = Counter()
+        self._skipped: Counter[tuple[str, str, str]] = Counter()
         self.keys_touched: Counter[tuple[str, str]] = Counter()
         self.delays: dict[str, Histogram] = {}
         self._names: set[str] = set()
+        # What the rules in force left alone without a word: by profile, fault and type, by reason. It grows by itself.
+        self._left: list[tuple[tuple[str, str, str], dict[str, int]]] = []
+        # Who reads is in another thread.
+        self._lock = Lock()
 
-    def declare(self, profile: str, faults: dict[str, str]) -> None:
-        """A profile comes into force: its faults (name -> type) are shown from now on, with 0 where nothing happened."""
+    def declare(
+        self,
+        profile: str,
+        faults: Mapping[str, str],
+        left: Mapping[str, dict[str, int]] | None = None,
+    ) -> None:
+        """A profile comes into force: its faults (name -> type) are shown from now on, with 0 where nothing happened.
+
+        `left`: by fault and reason, what it leaves alone without telling of it; these numbers grow as it is in force.
+        """
+        with self._lock:
+            self._matched, self._skipped = self._all()
+            self._left = [
+                ((self._name(profile), self._name(name), faults[name]), reasons)
+                for name, reasons in (left or {}).items()
+            ]
         for name, type_ in faults.items():
-            self.matched[self._name(profile), self._name(name), type_] += 0
+            self._matched[self._name(profile), self._name(name), type_] += 0
+
+    @property
+    def matched(self) -> Counter[tuple[str, str, str]]:
+        """Exchanges for which a fault's match held: profile, fault, type."""
+        with self._lock:
+            return self._all()[0]
+
+    @property
+    def skipped(self) -> Counter[tuple[str, str, str]]:
+        """Matching exchanges that a fault left alone: profile, fault, reason."""
+        with self._lock:
+            return self._all()[1]
+
+    def _all(self) -> tuple[Counter[tuple[str, str, str]], Counter[tuple[str, str, str]]]:
+        """What was told of and what was not, together."""
+        matched, skipped = self._matched.copy(), self._skipped.copy()
+        for (profile, fault, type_), reasons in self._left:
+            for reason, times in reasons.copy().items():
+                matched[profile, fault, type_] += times
+                skipped[profile, fault, reason] += times
+        return matched, skipped
 
     def count(
         self,
@@ -89,9 +131,9 @@ class Counts:
         """
         match effect:
             case Matched(fault):
-                self.matched[self._name(profile), self._name(fault), type_] += 1
+                self._matched[self._name(profile), self._name(fault), type_] += 1
             case Skipped(fault, reason):
-                self.skipped[self._name(profile), self._name(fault), reason] += 1
+                self._skipped[self._name(profile), self._name(fault), reason] += 1
             case Fired():
                 fault = self._name(effect.fault)
                 command = effect.command if effect.command in known else OTHER

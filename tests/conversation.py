@@ -383,7 +383,7 @@ class Talk:
                 self._heard[side] += raw
                 arrow = "         ◀──" if side == "client" else "                ──▶ upstream"
                 self._say(arrow, raw)
-        effects = conversation.effects[:]
+        effects = [*self._left_alone(), *conversation.effects]
         conversation.effects.clear()
         woken: list[int] = []
         for effect in effects:
@@ -410,6 +410,15 @@ class Talk:
             assert line.held == held, self._failed(f"{held} bytes are held, counted {line.held}")
         for number in woken:
             self.clock.talks[number - 1].wake()
+
+    def _left_alone(self) -> Iterator[Effect]:
+        """What rules have left alone without a word, told as if they had said so."""
+        for live in self.world.engine.rules:
+            for reason, times in live.left.items():
+                for _ in range(times):
+                    yield Matched(live.name)
+                    yield Skipped(live.name, reason)
+            live.left.clear()
 
     def _expect(self, side: str, wanted: bytes) -> None:
         heard = self.heard(side)

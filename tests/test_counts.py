@@ -46,6 +46,23 @@ def test_declared_faults_are_there_with_zero():
     assert counts.matched == {("demo", "lost-ack", "disconnect"): 0}
 
 
+def test_what_is_left_alone_without_a_word():
+    """What a rule in force counts by itself is a match and a skip each, added to what was told of, and kept beyond its time."""
+    counts = Counts()
+    left = {"chance": 2}
+    counts.declare("demo", {"lost-ack": "disconnect"}, {"lost-ack": left})
+    left["chance"] = 5
+    left["nth"] = 1
+    counts.count(Matched("lost-ack"), "demo", "disconnect", KNOWN)
+    counts.count(Skipped("lost-ack", "nth"), "demo", "disconnect", KNOWN)
+    for _ in range(2):
+        assert counts.matched[("demo", "lost-ack", "disconnect")] == 7
+        assert counts.skipped == {("demo", "lost-ack", "chance"): 5, ("demo", "lost-ack", "nth"): 2}
+        counts.declare("calm", {})
+    left["chance"] = 9
+    assert counts.matched == {("demo", "lost-ack", "disconnect"): 7}
+
+
 def test_labels_are_bounded():
     """Commands that no server knows, and names without end, make no new time series."""
     counts = Counts()

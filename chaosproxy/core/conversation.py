@@ -80,6 +80,9 @@ class Conversation:
     def receive_from_client(self, data: bytes, now: float) -> None:
         """Bytes have come from the client."""
         self._begin(now)
+        if self.lane.taken:
+            self._line.out_upstream.append(data[: self.lane.taken])
+            data, self.lane.taken = data[self.lane.taken :], 0
         if not self._line.closed:
             self._intake.receive(data, now)
             if self._line.expect:

@@ -30,7 +30,7 @@ class LiveRule:
     """A rule in force: its compiled match, its counts."""
 
     __slots__ = (
-        "armed_at", "arms", "asked", "counter", "fired", "fired_before", "first_fired", "generation", "match", "matched", "rule",
+        "armed_at", "arms", "asked", "counter", "fired", "fired_before", "first_fired", "generation", "left", "match", "matched", "rule",
         "skipped", "state",
     )  # fmt: skip
 
@@ -53,6 +53,8 @@ class LiveRule:
         #: Whether it was asked if anybody is to listen: once, when it comes into force.
         self.asked = False
         self.skipped: dict[str, int] = {}
+        #: Of these, what was left alone without a word (by `glance`): no effect tells of the match, nor of the skip.
+        self.left: dict[str, int] = {}
 
     @property
     def name(self) -> str:

@@ -13,6 +13,7 @@ from chaosproxy.core.command_table import CommandSpec
 from chaosproxy.core.decision import Answer, Cut, NoRenewal, Past, Silence, Swallow
 from chaosproxy.core.effect import Applied, ProtocolFault
 from chaosproxy.core.ending import answer, cut, silence
+from chaosproxy.core.engine import Chosen
 from chaosproxy.core.failing import meets
 from chaosproxy.core.line import FOREVER, Line
 from chaosproxy.core.past import read_past
@@ -39,6 +40,8 @@ class Intake:
         self.handshake = True
         self.place = 0
         self._before: CommandSpec | None = None
+        #: What the rules have chosen already for the next command.
+        self.chosen: list[Chosen] | None = None
 
     def receive(self, data: bytes, now: float) -> None:
         """Bytes have come from the client."""
@@ -200,7 +203,9 @@ class Intake:
                 return False
             if name.interest:
                 self._place_in_transaction(work)
-                chosen = line.engine.select(exchange, now, line.effects)
+                chosen, self.chosen = self.chosen, None
+                if chosen is None:
+                    chosen = line.engine.select(exchange, now, line.effects)
                 work.candidates = line.engine.waiting_for_reply(exchange)
                 before.fold(line, work, chosen, now)
                 work.watched = line.engine.watches(name.upper.decode("utf-8", "backslashreplace"))

@@ -1,24 +1,29 @@
-"""The fast lane: chunks of whole commands that no rule looks at, and their replies, pass as the bytes they came in.
+"""The fast lane: chunks of whole commands on which no rule acts, and their replies, pass as the bytes they came in.
 
 Takes a received chunk; gives True if it may go on as it is and that is all that happens, the books being kept. In any doubt
-it gives False, having changed nothing, and the chunk goes the long way through `intake` and `returns`.
+it gives False, and the chunk, or what is left of it, goes the long way through `intake` and `returns`.
 
 It is open only while nothing else is under way on its line: what went through it and is unanswered is a queue of names, and
 nothing more. Whatever else happens on the line begins with `leave`, which makes of that queue the slots that the long way
 would have made, so nothing but this module and its door knows that there is another way. What passes:
 
-requests   whole arrays of bulk strings whose name is `plain`: no rule in force looks at it, nothing follows from it
+requests   whole arrays of bulk strings whose name is `plain` (no rule in force looks at it, nothing follows from it), or that the
+           rules left alone at a `glance`
 replies    whole replies, no more than are owed; no pushes, no attributes, no errors where those tell addresses to translate
 
 Lengths are read as the framers read them, from the same tables.
 """
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Final
 
+from chaosproxy.core.command import Command
 from chaosproxy.core.engine import LONGEST_NAME, MOST_NAMES
+from chaosproxy.core.glance import Glance
 from chaosproxy.core.intake import Intake
 from chaosproxy.core.line import Line
+from chaosproxy.core.match import Exchange
 from chaosproxy.core.returns import Returns
 from chaosproxy.core.slot import Slot
 from chaosproxy.core.syntax import (
@@ -32,7 +37,7 @@ from chaosproxy.core.syntax import (
     read_header,
     read_length,
 )
-from chaosproxy.core.world import Name
+from chaosproxy.core.world import Name, Opening
 
 #: How many bytes a bulk string takes, by what it begins with.
 _SIZES: Final = {key: length + size + 2 for key, (length, size) in ARGUMENTS.items()}
@@ -43,12 +48,20 @@ _NO_ERRORS: Final = LINES.replace(b"-", b"")
 #: No command's name ends before this, counted from the command's first byte.
 _BEFORE_NAME: Final = 10
 _STAR: Final = ord("*")
+#: Stands for a command where only its connection matters.
+_NONE: Final[Sequence[bytes]] = ()
+_ANY: Final = Command((b"",), b"", None, "", ())
 
 
 class Lane:
-    """One line's fast lane. `open`: requests may use it; replies may while any that used it is unanswered."""
+    """One line's fast lane. `open`: requests may use it; replies may while any that used it is unanswered.
 
-    __slots__ = ("_intake", "_line", "_lines", "_returns", "_unanswered", "_world", "open")
+    `taken`: how many bytes of a chunk that has to be received went by it all the same, up to the command that may not.
+    """
+
+    __slots__ = (
+        "_here", "_intake", "_line", "_lines", "_place", "_returns", "_unanswered", "_world", "open", "taken",
+    )  # fmt: skip
 
     def __init__(self, line: Line, intake: Intake, returns: Returns) -> None:
         self._line = line
@@ -56,9 +69,13 @@ class Lane:
         self._world = line.world
         self._intake = intake
         self._returns = returns
-        # Each command's name, and when it was forwarded.
+        self._here: Exchange | None = None
+        # Each command's name and when it was forwarded; one and the same entry for those of a name that came together.
         self._unanswered: deque[tuple[Name, float]] = deque()
+        # How many of the batch went this way since the lane was left last.
+        self._place = 0
         self.open = False
+        self.taken = 0
 
     def __len__(self) -> int:
         """How many commands that went this way are unanswered."""
@@ -81,6 +98,9 @@ class Lane:
         """Something is about to happen on the line: from here on what is unanswered is answered the long way."""
         line = self._line
         self.open = False
+        if self._place:
+            self._intake.place, self._place = self._place, 0
+            self._intake.handshake = False
         for name, since in self._unanswered:
             slot = Slot(name, (), since)
             line.slots.append(slot)
@@ -89,46 +109,55 @@ class Lane:
         self._unanswered.clear()
 
     def requests(self, data: bytes, now: float) -> bool:  # noqa: C901 - every command: one loop
-        """Whether these bytes from the client may go on as they are."""
+        """Whether these bytes from the client may go on as they are; else they must be received next."""
         if not self.open:
             return False
         find, size_of, known = data.find, _SIZES.get, self._world.openings.get
-        names = []
-        pos, end = 0, len(data)
+        passed = []
+        entry, args = None, _NONE
+        # All before `start` passes, all before `pos` is read.
+        start, end = 0, len(data)
         try:
-            while pos < end:
-                found = known(data[pos : find(b"\r", pos + _BEFORE_NAME)])
+            while start < end:
+                found = known(data[start : find(b"\r", start + _BEFORE_NAME)])
+                found = found or self._read_opening(data, start)
                 if found is None:
-                    found = self._read_opening(data, pos)
-                    if found is None:
-                        return False
-                name, left, size = found
-                pos += size
-                while left:
-                    size = size_of(data[pos : pos + 4]) or size_of(data[pos : pos + 5]) or 0
-                    if not size:
-                        if pos >= end or (header := read_argument(data, pos)) is None:
-                            return False
-                        size = sum(header) + 2
-                    pos += size
-                    left -= 1
-                names.append((name, now))
+                    break
+                name, left, size, glance = found
+                pos = start + size
+                if glance is None:
+                    while left:
+                        pos += (
+                            size_of(data[pos : pos + 4])
+                            or size_of(data[pos : pos + 5])
+                            or sum(_header(data, pos)) + 2
+                        )
+                        left -= 1
+                else:
+                    pos, args = _arguments(data, pos, left, name.upper)
+                if pos > end or (
+                    glance and not self._let_alone(glance, args, data[start:pos], now)
+                ):
+                    break
+                if entry is None or name is not entry[0]:
+                    entry = name, now
+                passed.append(entry)
+                start = pos
         except ProtocolError:
+            pass
+        if not passed:
             return False
-        if pos != end or not names:
-            return False
-        intake = self._intake
-        if not self._unanswered:
-            intake.place = 0
-        intake.place += len(names)
-        intake.handshake = False
-        for name, _ in names:
+        self._place = len(passed) + (self._place if self._unanswered else 0)
+        for name, _ in passed:
             name.tally.count += 1
-        self._unanswered += names
-        return True
+        self._unanswered += passed
+        if start == end:
+            return True
+        self.taken = start
+        return False
 
-    def _read_opening(self, data: bytes, pos: int) -> tuple[Name, int, int] | None:
-        """Read a command as far as its name: that, how many arguments follow, and how many bytes it was; None: not plain."""
+    def _read_opening(self, data: bytes, pos: int) -> Opening | None:
+        """Read a command as far as its name; None if it is not for this lane."""
         if data[pos] != _STAR:
             return None
         header = ARRAYS.get(data[pos : pos + 4]) or read_header(data, pos)
@@ -144,16 +173,25 @@ class Lane:
         sent = data[begin:end]
         name = self._world.name(sent)
         # A slot without a name is a push's.
-        if not name.plain or not name.upper:
+        if not name.upper or not (name.plain or name.glance):
             return None
-        found = name, header[0] - 1, end + 2 - pos
+        found = name, header[0] - 1, end + 2 - pos, name.glance
         openings = self._world.openings
         if len(openings) < MOST_NAMES and len(sent) <= LONGEST_NAME:
             openings[data[pos:end]] = found
         return found
 
+    def _let_alone(self, glance: Glance, args: Sequence[bytes], raw: bytes, now: float) -> bool:
+        """Whether the rules leave a command alone; what they have chosen for it is kept for the long way."""
+        line = self._line
+        here = self._here = self._here or line.where(_ANY)
+        chosen = glance.choose(args, raw, here, line.where, now, line.effects)
+        if chosen:
+            self._intake.chosen = chosen
+        return chosen == []
+
     def replies(self, data: bytes, now: float) -> bool:
-        """Whether these bytes from the upstream may go on as they are."""
+        """Whether these bytes from the upstream may go on as they are; else they must be received next."""
         unanswered = self._unanswered
         if not unanswered:
             return False
@@ -163,11 +201,45 @@ class Lane:
             return False
         if not 0 < count <= len(unanswered):
             return False
-        for _ in range(count):
-            name, since = unanswered.popleft()
-            if not name.blocking:
-                name.tally.took(now - since)
+        entry = unanswered.popleft()
+        run = 1
+        for _ in range(count - 1):
+            following = unanswered.popleft()
+            if following is entry:
+                run += 1
+                continue
+            _took(entry, run, now)
+            entry, run = following, 1
+        _took(entry, run, now)
         return True
+
+
+def _took(entry: tuple[Name, float], run: int, now: float) -> None:
+    """So many commands of one name that came together are answered."""
+    name, since = entry
+    if not name.blocking:
+        name.tally.took(now - since, run)
+
+
+def _header(data: bytes, pos: int) -> tuple[int, int]:
+    """Read an argument's header: its length, the header's size; raises ProtocolError if it is none, or not here yet."""
+    header = read_argument(data, pos) if pos < len(data) else None
+    if header is None:
+        raise ProtocolError("an unfinished command")
+    return header
+
+
+def _arguments(data: bytes, pos: int, left: int, name: bytes) -> tuple[int, list[bytes]]:
+    """Read so many arguments: where they end, and what they are, with a name before them; raises as `_header` does."""
+    args = [name]
+    while left:
+        header = ARGUMENTS.get(data[pos : pos + 4]) or ARGUMENTS.get(data[pos : pos + 5])
+        length, begin = header or _header(data, pos)
+        begin += pos
+        pos = begin + length + 2
+        args.append(data[begin : pos - 2])
+        left -= 1
+    return pos, args
 
 
 def _count(data: bytes, lines: bytes) -> int:

@@ -6,6 +6,7 @@ Takes a rule's `Match`; gives a test of one exchange, and the key that `per: key
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import Literal
 
 from chaosproxy.core.circumstances import PUSHES, PushTest
 from chaosproxy.core.command import Command, key_slot
@@ -90,6 +91,11 @@ class NameTest:
         return spec is not None and bool(self._groups & (spec.categories | spec.flags))
 
 
+#: What a match looks at besides the command's name: nothing, its only key, the command and its connection, or what came before
+#: and will come behind it.
+LooksAt = Literal["name", "key", "command", "around"]
+
+
 class CompiledMatch:
     """One rule's `match`. `seed` and `name` key the share of keys; `fired_at` tells when a fault first fired."""
 
@@ -150,7 +156,24 @@ class CompiledMatch:
                 return False
         return True
 
-    def _key_holds(self, key: bytes) -> bool:
+    @property
+    def looks_at(self) -> LooksAt:
+        """What it looks at besides the name."""
+        match = self._match
+        state = match.connection.state if match.connection is not None else None
+        if (match.batch, match.after, match.push, state) != (None,) * 4:
+            return "around"
+        if (match.arguments, match.clients, match.db, match.connection) != (None,) * 4:
+            return "command"
+        by_key = (match.keys, match.slots, match.key_share) != (None, None, None)
+        return "key" if by_key else "name"
+
+    def names_hold(self, name: str, spec: CommandSpec | None) -> bool:
+        """Whether a command of this name, which is no handshake, is meant."""
+        return self._names.holds(name, spec)
+
+    def key_holds(self, key: bytes) -> bool:
+        """Whether a key is one it speaks of."""
         match = self._match
         if match.keys is not None and not any(glob_match(glob, key) for glob in match.keys):
             return False
@@ -184,13 +207,13 @@ class CompiledMatch:
         )
         keys: tuple[bytes | None, ...] = command.keys
         for key in keys if by_key else keys[:1] or (None,):
-            if (key is None or self._key_holds(key)) and self._around(exchange, key):
+            if (key is None or self.key_holds(key)) and self._around(exchange, key):
                 return True, key
         return False, None
 
     def remembers(self, key: bytes, db: int) -> bool:
         """Whether a rule that answers from the past could answer for this key."""
-        return self._match.db in (None, db) and self._key_holds(key)
+        return self._match.db in (None, db) and self.key_holds(key)
 
     def client_holds(self, exchange: Exchange) -> bool:
         """Whether a connection is one this rule speaks of: its `clients`, `db` and `connection`."""

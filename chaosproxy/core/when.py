@@ -4,11 +4,17 @@ Takes one match after another (its key, its connection, the time); gives a match
 """
 
 from dataclasses import dataclass
-from random import Random
+from hashlib import blake2b
+from struct import Struct
+from typing import Final
 
 from chaosproxy.core.match import Exchange
 from chaosproxy.core.replay import Recording
 from chaosproxy.core.rule import When
+
+#: So many rolls come of one hash, 64 bits each; a float has 53 of them.
+_ROLLS: Final = Struct("<8Q")
+_BITS: Final = 2.0**-53
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +38,8 @@ class Counter:
     """One rule's `when`. `since` is the time the profile came into force; `recording` is what to fire in a replay."""
 
     __slots__ = (
-        "_counts", "_name", "_prefix", "_recording", "_seen", "_selected", "_since", "_when", "armed", "enabled",
-        "requests", "spends",
+        "_block", "_counts", "_name", "_prefix", "_recording", "_rolls", "_seen", "_selected", "_since", "_when", "armed",
+        "enabled", "requests", "spends",
     )  # fmt: skip
 
     def __init__(
@@ -47,6 +53,9 @@ class Counter:
         self._seen: dict[str, int] = {}
         self._counts: dict[str, int] = {}
         self._selected: dict[str, int] = {}
+        # The rolls that were made last, and which they are.
+        self._block: tuple[str, int] | None = None
+        self._rolls: tuple[int, ...] = ()
         self.armed = when.armed_by is None
         self.enabled = True
         self.requests = 0
@@ -72,10 +81,9 @@ class Counter:
             return reason
         if when.trigger is not None and self.requests == 0:
             return "manual"
-        stream = f"{self._prefix}{per}/{number}"
         draw = None
         if when.chance is not None:
-            draw = Random(stream).random()  # noqa: S311 - reproducible on purpose
+            draw = self._roll(per, number)
             if draw >= when.chance:
                 return "chance"
         selected = self._selected.get(per, 0)
@@ -84,7 +92,16 @@ class Counter:
         self._selected[per] = selected + 1
         if when.trigger is not None and self.spends:
             self.requests -= 1
-        return Turn(number, stream, draw, per, ordinal)
+        return Turn(number, f"{self._prefix}{per}/{number}", draw, per, ordinal)
+
+    def _roll(self, per: str, number: int) -> float:
+        """The roll of a match, in [0, 1): it depends on the seed, the rule's name, what it counts over and the number."""
+        block, index = divmod(number, 8)
+        if self._block != (per, block):
+            self._block = per, block
+            words = f"{self._prefix}{per}/{block}".encode()
+            self._rolls = _ROLLS.unpack(blake2b(words).digest())
+        return (self._rolls[index] >> 11) * _BITS
 
     def give_back(self, turn: Turn) -> None:
         """It could not act on this match after all: that spends neither its limit nor a request."""

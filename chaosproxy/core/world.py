@@ -12,6 +12,7 @@ from chaosproxy.core.addresses import COMMANDS
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.engine import LONGEST_NAME, MOST_NAMES, Engine
 from chaosproxy.core.fault import ServerInfo
+from chaosproxy.core.glance import Glance, glance
 
 #: Upper bounds of the upstream_seconds histogram, in seconds; the last bucket is +Inf.
 BUCKETS: Final = (
@@ -31,10 +32,10 @@ class Tally:
         self.buckets = [0] * (len(BUCKETS) + 1)
         self.seconds = 0.0
 
-    def took(self, seconds: float) -> None:
-        """One reply came this long after its command was forwarded."""
-        self.buckets[bisect_left(BUCKETS, seconds)] += 1
-        self.seconds += seconds
+    def took(self, seconds: float, times: int = 1) -> None:
+        """So many replies came this long after their commands were forwarded."""
+        self.buckets[bisect_left(BUCKETS, seconds)] += times
+        self.seconds += seconds * times
 
 
 @dataclass(slots=True)
@@ -42,7 +43,8 @@ class Name:
     """All there is to know of a command's first argument as sent: looked up once, then kept.
 
     `plain`: one request, one reply, no rule looks at it, nothing follows from it: the fast path. `blocking`: its reply may
-    be waited for on purpose, so the time it takes says nothing about the upstream.
+    be waited for on purpose, so the time it takes says nothing about the upstream. `glance`: a rule looks at it, and that is all
+    that keeps it from being plain.
     """
 
     upper: bytes
@@ -52,6 +54,12 @@ class Name:
     handshake: bool
     blocking: bool
     plain: bool
+    glance: Glance | None = None
+
+
+#: How a command of the fast lane begins, as far as its name: that, how many arguments follow, how many bytes it is, and what the
+#: rules that look at it do so by, if any do.
+Opening = tuple[Name, int, int, Glance | None]
 
 
 @dataclass(slots=True)
@@ -80,8 +88,8 @@ class World:
     address: str = ":0"
     #: By how many steps of failovers all requests are held just now: none is forwarded.
     held: int = 0
-    #: How plain commands begin, as far as their name, as sent: the name, how many arguments follow, how many bytes it is.
-    openings: dict[bytes, tuple[Name, int, int]] = field(default_factory=dict)
+    #: By the bytes that were sent.
+    openings: dict[bytes, Opening] = field(default_factory=dict)
     _names: dict[bytes, Name] = field(default_factory=dict)
 
     def switch(self, engine: Engine) -> None:
@@ -140,17 +148,20 @@ class World:
         )
         turning = upper in modes.TURNING
         raw = upper in modes.RAW
+        handshake = upper in modes.HANDSHAKE
+        special = turning or raw or self.held > 0 or (self.translates and upper in COMMANDS)
         return Name(
             upper=upper,
             tally=tally,
             interest=interest,
             turning=turning,
-            handshake=upper in modes.HANDSHAKE,
+            handshake=handshake,
             blocking=spec is not None
             and ("blocking" in spec.flags or "blocking" in spec.categories),
-            plain=not (
-                interest or turning or raw or self.held or (self.translates and upper in COMMANDS)
-            ),
+            plain=not (interest or special),
+            glance=glance(engine, self.table, text)
+            if interest and not (special or handshake)
+            else None,
         )
 
     @property

@@ -34,7 +34,8 @@ class Record:
         types = {rule.name: rule.fault.type for rule in engine.profile.rules}
         self._profiles[engine.generation] = engine.profile.name, types
         self._profiles.pop(engine.generation - _GENERATIONS, None)
-        self._counts.declare(engine.profile.name, types)
+        left = {live.name: live.left for live in engine.rules}
+        self._counts.declare(engine.profile.name, types, left)
 
     def write(self, effect: Effect, now: float) -> None:
         """Put an effect into the journal and the counts, if it says that something has happened."""

@@ -22,8 +22,9 @@ from tests.toy import Toy
 def state(talk: Talk) -> dict[str, object]:
     """All that can be seen of a conversation from outside, and all that its next command depends on."""
     conversation, line = talk.conversation, talk.conversation._line
-    waiting = [name.upper for name, _ in conversation.lane._unanswered]
-    since = [since for _, since in conversation.lane._unanswered]
+    lane = conversation.lane
+    waiting = [name.upper for name, _ in lane._unanswered]
+    since = [since for _, since in lane._unanswered]
     return {
         "describe": conversation.describe(),
         "due": conversation.due,
@@ -31,11 +32,17 @@ def state(talk: Talk) -> dict[str, object]:
         "slots": [slot.name.upper for slot in line.slots] + waiting,
         "expect": [slot.name.upper for slot in line.expect] + waiting,
         "since": [slot.since for slot in line.expect] + since,
-        "blocking": line.blocking + sum(name.blocking for name, _ in conversation.lane._unanswered),
+        "blocking": line.blocking + sum(name.blocking for name, _ in lane._unanswered),
         "turning": line.turning,
-        "intake": (conversation._intake.place, conversation._intake.handshake, line.head is None),
+        "place": lane._place or conversation._intake.place,
+        "handshake": conversation._intake.handshake and not lane._place,
+        "head": line.head is None,
+        "rules": [
+            (live.matched, live.fired, live.skipped, live.counter._counts, live.counter._selected)
+            for live in line.engine.rules
+        ],
         "tallies": {
-            name: (tally.count, tally.buckets[:], tally.seconds)
+            name: (tally.count, tally.buckets[:], round(tally.seconds, 6))
             for name, tally in talk.world.tallies.items()
             if tally.count
         },
@@ -51,7 +58,10 @@ def watched(*, fast: bool) -> Iterator[tuple[list[str], list[bool]]]:
 
     def note(talk: Talk) -> None:
         look(talk)
-        told.extend((*talk._transcript, f"{talk.connection}: {state(talk)}"))
+        # What rules leave alone is told, or counted without a word: where it is counted is looked at.
+        quiet = ("Matched(", "Skipped(")
+        told.extend(line for line in talk._transcript if not line.split()[1].startswith(quiet))
+        told.append(f"{talk.connection}: {state(talk)}")
         talk._transcript.clear()
 
     def way(take: Callable[[Lane, bytes, float], bool]) -> Callable[..., bool]:
@@ -318,7 +328,7 @@ def test_connections_of_a_kind_still_wait():
     assert ways == [True, False]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 2**32))
 def test_any_conversation(seed: int):
     """Rules, commands, pieces, pushes, events and ends at random: all that is told and counted is the same both ways."""
@@ -333,7 +343,26 @@ PLAIN_KINDS = (
     "PING",
     "LRANGE k:{n} 0 -1",
 )
-PROFILES = ("", "", "- {fault: latency, at: before_forward, delay: 100ms, match: {commands: ZADD}}")
+LATE = "- {fault: latency, at: before_forward, delay: 100ms, "
+CUT = "- {fault: disconnect, at: after_apply, "
+PROFILES = (
+    "",
+    "",
+    LATE + "match: {commands: ZADD}}",
+    LATE + "match: {commands: [SET, GET]}, when: {chance: 10%}}",
+    LATE + "when: {chance: 10%, per: key}}",
+    LATE + "match: {keys: '*[13579]'}, when: {every: 3, limit: 2}}",
+    LATE + "match: {key_share: 50%}, when: {chance: 30%, per: connection}}",
+    LATE + "match: {commands: '@write', arguments: {has: v}}, when: {chance: 30%}}",
+    LATE + "match: {db: 0, clients: {address: '10.*'}}, when: {nth: [3, 7]}}",
+    LATE + "match: {connection: {state: blocked}}, when: {chance: 30%}}",
+    LATE + "match: {batch: {index: 2}}, when: {chance: 30%}}",
+    CUT
+    + "match: {reply: {type: error}}}\n"
+    + LATE
+    + "match: {commands: GET}, when: {chance: 10%}}",
+    "- {fault: drop_write, tell: ok, when: {chance: 10%}}\n- {fault: latency, delay: 0s, at: after_apply, when: {chance: 10%}}",
+)
 
 
 def wander(random: Random) -> None:  # noqa: C901 - one case an event
@@ -342,7 +371,7 @@ def wander(random: Random) -> None:  # noqa: C901 - one case an event
     server = Toy(talk.protocol)
     owed = b""
     for _ in range(random.randint(5, 40)):
-        kinds = ALL_KINDS if random.random() < 0.1 else PLAIN_KINDS
+        kinds = ALL_KINDS if random.random() < 0.02 else PLAIN_KINDS
         data = b"".join(script(random, kinds))
         match random.randint(0, 9):
             case 0 | 1 | 2:
@@ -374,7 +403,7 @@ def wander(random: Random) -> None:  # noqa: C901 - one case an event
             break
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 2**32))
 def test_mostly_plain_conversations(seed: int):
     """Plain commands, and whatever else, in any chunks, with profiles put in force in their midst."""
@@ -383,5 +412,5 @@ def test_mostly_plain_conversations(seed: int):
 
 def test_they_are_mostly_plain():
     """Such a conversation does go by the lane, so the test before says something of it."""
-    ways = [way for seed in range(50) for way in same(lambda seed=seed: wander(Random(seed)))]
-    assert 0.2 < sum(ways) / len(ways) < 0.95
+    ways = [way for seed in range(30) for way in same(lambda seed=seed: wander(Random(seed)))]
+    assert 0.1 < sum(ways) / len(ways) < 0.95
