@@ -9,10 +9,11 @@ import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Browser, Locator, Page, expect
+from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from tests.proxying import RunningProxy
 from tests.wire import encode
@@ -75,11 +76,11 @@ async def viewing(
     proxy: RunningProxy,
     folder: Path,
     *,
-    path: str = "/",
+    below: str = "",
     errors: tuple[str, ...] = (),
     **context: Any,
 ) -> AsyncIterator[View]:
-    """Open the page; the proxy is calm and remembers no event. When the test fails, a picture is kept in `folder`.
+    """Open the page, `below` a path as a gateway would serve it. When the test fails, a picture is kept in `folder`.
 
     In the end no request has left the control address, and the console has no error but those that contain one of `errors`.
     """
@@ -93,9 +94,11 @@ async def viewing(
     page.on("pageerror", lambda error: view.said.append(str(error)))
     page.on("console", lambda line: line.type == "error" and view.said.append(line.text))
     try:
-        await page.goto(proxy.control + path)
+        if below:
+            await page.route(f"**{below}/**", partial(_forward, below))
+        await page.goto(f"{proxy.control}{below}/")
         yield view
-        assert [url for url in view.asked if not url.startswith(proxy.control + "/")] == []
+        assert [url for url in view.asked if not url.startswith(f"{proxy.control}{below}/")] == []
         assert [line for line in view.said if not any(each in line for each in errors)] == []
     except BaseException as error:
         picture = folder / "page.png"
@@ -103,7 +106,14 @@ async def viewing(
         error.add_note(f"what the page showed: {picture}")
         raise
     finally:
+        # Polls are always under way.
+        await page.unroute_all(behavior="ignoreErrors")
         await visit.close()
+
+
+async def _forward(below: str, route: Route) -> None:
+    answer = await route.fetch(url=route.request.url.replace(below, "", 1))
+    await route.fulfill(response=answer)
 
 
 def exactly(text: str) -> re.Pattern[str]:
