@@ -5,6 +5,7 @@ Takes a connection's number and address; gives what is to be done with it, and w
 
 from dataclasses import dataclass, replace
 
+from chaosproxy.core.circumstances import ConnectionTest
 from chaosproxy.core.command import Command
 from chaosproxy.core.decision import Admit
 from chaosproxy.core.effect import Effect, Fired, Matched, Outcome
@@ -88,12 +89,17 @@ def admit(
     return met, effects
 
 
-def shut_door(engine: Engine, now: float) -> tuple[float, list[Effect]] | None:
-    """Whether nobody is to listen from now on: until when, and the effects that write it down."""
-    if newcomers(engine)[0] == "refuse":
+def shut_door(
+    engine: Engine, now: float, listener: str | None = None
+) -> tuple[float, list[Effect]] | None:
+    """Whether nobody is to listen from now on: until when, and the effects that write it down.
+
+    `listener`: at that one only; None: at all, which is what rules and failovers ask for that name none.
+    """
+    if listener is None and newcomers(engine)[0] == "refuse":
         return FOREVER, []  # until its next step
     for live in engine.connection_rules:
-        until = _shut_until(engine, live)
+        until = _shut_until(engine, live, listener)
         if until is None or live.asked or now >= until or not _may_shut(engine, live, now):
             continue
         live.asked = True
@@ -107,12 +113,20 @@ def shut_door(engine: Engine, now: float) -> tuple[float, list[Effect]] | None:
     return None
 
 
-def stays_shut(engine: Engine, now: float) -> bool:
+def stays_shut(engine: Engine, now: float, listener: str | None = None) -> bool:
     """Whether a rule that has shut the door still wants it shut: its time is not over, and nobody has switched it off."""
-    return newcomers(engine)[0] == "refuse" or any(
-        live.asked and live.counter.enabled and now < (_shut_until(engine, live) or 0.0)
+    if listener is None and newcomers(engine)[0] == "refuse":
+        return True
+    return any(
+        live.asked and live.counter.enabled and now < (_shut_until(engine, live, listener) or 0.0)
         for live in engine.connection_rules
     )
+
+
+def doors(engine: Engine) -> set[str]:
+    """The listeners that rules about new connections name: each has a door of its own."""
+    tests = (live.rule.match.connection for live in engine.connection_rules)
+    return {test.listener for test in tests if test is not None and test.listener is not None}
 
 
 def _may_shut(engine: Engine, live: LiveRule, now: float) -> bool:
@@ -122,8 +136,9 @@ def _may_shut(engine: Engine, live: LiveRule, now: float) -> bool:
     return live.counter.awake(now) and bool(requested)
 
 
-def _shut_until(engine: Engine, live: LiveRule) -> float | None:
-    """Until when a rule would have nobody listen; None if it does not, or picks among connections."""
+def _shut_until(engine: Engine, live: LiveRule, listener: str | None) -> float | None:
+    """Until when a rule would have nobody listen there; None if it does not, or picks among connections."""
+    wanted = None if listener is None else ConnectionTest(listener=listener)
     when, match = live.rule.when, live.rule.match
     lasts = live.fault.shuts_door()
     # One that is triggered for a time shuts the door for that time; else its request is for one connection.
@@ -132,7 +147,8 @@ def _shut_until(engine: Engine, live: LiveRule) -> float | None:
     if (
         lasts is None
         or when.skip
-        or any(each is not None for each in (*picks, match.clients, match.connection))
+        or match.connection != wanted
+        or any(each is not None for each in (*picks, match.clients))
     ):
         return None
     until = _in_force(engine, live) + lasts

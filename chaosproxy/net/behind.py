@@ -110,7 +110,7 @@ class Behind:
 
     def seat(self, client: asyncio.Transport, route: Route) -> Seat | None:
         """Where a client that came by a route stands among a cluster's nodes, None: there is none."""
-        if not route.name.startswith("node-"):
+        if not self.has_nodes:
             return None
         host = str(client.get_extra_info("sockname")[0])
         if self._pretended is not None:

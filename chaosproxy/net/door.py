@@ -6,12 +6,14 @@ Takes the engine in force; closes the listener and opens it again, so that conne
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from time import monotonic
 from typing import Final
 
-from chaosproxy.core.admission import shut_door, stays_shut
+from chaosproxy.core.admission import doors, shut_door, stays_shut
 from chaosproxy.core.effect import Effect
 from chaosproxy.core.engine import Engine
+from chaosproxy.net.route import Routes
 
 _FOREVER: Final = float("inf")
 #: How long after a failed attempt to listen again the next one is made, in seconds.
@@ -21,7 +23,10 @@ _log = logging.getLogger("chaosproxy.door")
 
 
 class Door:
-    """Whether the proxy listens. `close` and `listen` do it; `record` writes an effect down."""
+    """Whether the proxy listens. `close` and `listen` do it; `record` writes an effect down.
+
+    `listener`: it is the door of that one, which rules name; None: that of all together.
+    """
 
     def __init__(
         self,
@@ -29,7 +34,9 @@ class Door:
         close: Callable[[], None],
         listen: Callable[[], Awaitable[object]],
         record: Callable[[Effect, float], None],
+        listener: str | None = None,
     ) -> None:
+        self._listener = listener
         self._engine = engine
         self._close = close
         self._listen = listen
@@ -45,10 +52,10 @@ class Door:
         if self._stopped:
             return
         if self._closed_for is engine:
-            if not stays_shut(engine, now):
+            if not stays_shut(engine, now, self._listener):
                 self._open()
             return
-        shut = shut_door(engine, now)
+        shut = shut_door(engine, now, self._listener)
         if shut is not None:
             until, effects = shut
             self._closed_for = engine
@@ -104,3 +111,35 @@ class Door:
         if self._closed_for is not None:  # it has been shut again meanwhile
             self._close()
         self.mind(monotonic())
+
+
+class Doors:
+    """The door of all routes, and one for each listener that a rule has named."""
+
+    def __init__(
+        self, engine: Callable[[], Engine], routes: Routes, record: Callable[[Effect, float], None]
+    ) -> None:
+        self._engine = engine
+        self._routes = routes
+        self._record = record
+        self._all = Door(engine, routes.close, routes.open, record)
+        self._single: dict[str, Door] = {}
+
+    def mind(self, now: float) -> None:
+        """Something has changed: see where to listen."""
+        self._all.mind(now)
+        for name in sorted(doors(self._engine()) - set(self._single)):
+            self._single[name] = Door(
+                self._engine,
+                partial(self._routes.shut, name),
+                partial(self._routes.open_again, name),
+                self._record,
+                name,
+            )
+        for door in self._single.values():
+            door.mind(now)
+
+    def stop(self) -> None:
+        """The proxy ends: listen no more."""
+        for door in (self._all, *self._single.values()):
+            door.stop()

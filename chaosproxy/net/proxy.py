@@ -27,7 +27,7 @@ from chaosproxy.net.behind import Behind
 from chaosproxy.net.bypass import Bypass
 from chaosproxy.net.connection import Link
 from chaosproxy.net.dial import DialError, Dialler
-from chaosproxy.net.door import Door
+from chaosproxy.net.door import Doors
 from chaosproxy.net.ending import Farewell
 from chaosproxy.net.entrance import Entrance
 from chaosproxy.net.failover import Failovers
@@ -76,9 +76,7 @@ class Proxy:
         self.routes = Routes(lambda route: ClientSide(self, route))
         self.behind = Behind(self)
         self.bypass = Bypass(plan.upstream)
-        self.door = Door(
-            lambda: self.world.engine, self.routes.close, self.routes.open, self.write_down
-        )
+        self.door = Doors(lambda: self.world.engine, self.routes, self.write_down)
         self.failovers = Failovers(self)
 
     @property

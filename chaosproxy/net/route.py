@@ -91,6 +91,8 @@ class Routes:
         self._factory = factory
         self._routes: dict[str, Route] = {}
         self._wanted = False
+        # Listeners at which nobody is accepted, whatever the others do.
+        self._shut: set[str] = set()
         self._opening: set[asyncio.Task[None]] = set()
 
     def __iter__(self) -> Iterator[Route]:
@@ -116,7 +118,7 @@ class Routes:
         if route.name in self._routes:
             raise ValueError(f"there is a route {route.name} already")
         self._routes[route.name] = route
-        if self._wanted:
+        if self._wants(route):
             try:
                 await self._open(route)
             except OSError:
@@ -124,18 +126,22 @@ class Routes:
                 raise
         self._heed(route)
 
+    def _wants(self, route: Route) -> bool:
+        """Whether it is to listen."""
+        return self._wanted and route.name not in self._shut
+
     def _heed(self, route: Route) -> None:
         """The door may have been shut while the route began to listen."""
-        if not self._wanted:
+        if not self._wants(route):
             route.close()
 
     def add_now(self, route: Route) -> None:
         """Have one more, whose port is taken when this returns: a client may be sent there. Raises OSError."""
         if route.name in self._routes:
             raise ValueError(f"there is a route {route.name} already")
-        route.reserve(listen=self._wanted)
+        route.reserve(listen=self._wants(route))
         self._routes[route.name] = route
-        if self._wanted:
+        if self._wants(route):
             opening = asyncio.get_running_loop().create_task(self._open(route))
             self._opening.add(opening)
             opening.add_done_callback(self._opening.discard)
@@ -151,7 +157,8 @@ class Routes:
         """Listen on all that do not yet. Raises OSError for the first that cannot."""
         self._wanted = True
         for route in self:
-            await self._open(route)
+            if route.name not in self._shut:
+                await self._open(route)
         # Who has shut it meanwhile either wants it open again by now, or shuts it again.
         self._wanted = True
 
@@ -166,6 +173,18 @@ class Routes:
         self._wanted = False
         for route in self:
             route.close()
+
+    def shut(self, name: str) -> None:
+        """Accept nobody on that one, whatever the others do; there may be none of that name, yet."""
+        self._shut.add(name)
+        if name in self._routes:
+            self._routes[name].close()
+
+    async def open_again(self, name: str) -> None:
+        """That one does as the others again. Raises OSError."""
+        self._shut.discard(name)
+        if self._wanted and name in self._routes:
+            await self._open(self._routes[name])
 
     def close_sides(self) -> None:
         """End the proxy's own connections to all servers."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chaosproxy.core.admission import CONNECT, admit, shut_door
+from chaosproxy.core.admission import CONNECT, admit, doors, shut_door, stays_shut
 from chaosproxy.core.decision import Admit
 from chaosproxy.core.effect import Matched, Skipped
 from chaosproxy.core.engine import Engine
@@ -270,3 +270,29 @@ def test_by_listener():
     assert door.come_by("node-1") == []
     assert [each.what for each in door.come_by("node-2")] == ["reset"]
     assert door.come_by("node-2") == []
+
+
+REFUSED_AT = """
+- {fault: admit, name: two, match: {connection: {listener: node-2}}, new_connections: refuse, for: 5s}
+- {fault: admit, name: all, when: {from: 2s}, new_connections: refuse, for: 1s}
+- {fault: admit, name: third, match: {connection: {listener: node-3, nth: 1}}, new_connections: refuse, for: 5s}
+"""
+
+
+def test_a_door_for_each_listener():
+    """A rule that names a listener shuts that one's door and no other; one that picks among its connections shuts none."""
+    engine = Engine(profile(REFUSED_AT), TABLE, 7, 3, 100.0)
+    assert doors(engine) == {"node-2", "node-3"}
+    assert shut_door(engine, 100.0) is None
+    assert shut_door(engine, 100.0, "node-1") is None
+    assert shut_door(engine, 100.0, "node-3") is None
+    until, (matched, fired) = shut_door(engine, 100.0, "node-2")
+    assert (until, matched, fired.detail) == (105.0, Matched("two"), "refuse")
+    assert [stays_shut(engine, 104.9, name) for name in (None, "node-1", "node-2")] == [
+        False,
+        False,
+        True,
+    ]
+    assert not stays_shut(engine, 105.0, "node-2")
+    assert shut_door(engine, 102.0)[0] == 103.0
+    assert not stays_shut(engine, 102.0, "node-1")

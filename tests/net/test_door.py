@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from chaosproxy.net.address import Address
 from tests.proxying import serve_proxy, wait_for
 
 REFUSE = "faults:\n- {fault: admit, new_connections: refuse, for: 400ms}\n"
@@ -22,9 +23,14 @@ def proxy(either_loop, redis70):
 
 
 def listens(proxy):
+    """Whether it listens where clients connect."""
+    return listens_at(proxy.port)
+
+
+def listens_at(port):
     """Ask the kernel, without connecting: whoever connects at the moment of closing may be lost."""
     rows = [row.split() for row in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return any(row[1].endswith(f":{proxy.port:04X}") and row[3] == "0A" for row in rows)
+    return any(row[1].endswith(f":{port:04X}") and row[3] == "0A" for row in rows)
 
 
 def is_open(proxy):
@@ -96,3 +102,38 @@ def test_stop_behind_a_shut_door(either_loop, redis70):
     proxy.stop()
     time.sleep(0.5)
     assert not is_open(proxy)
+
+
+def test_one_listener(either_loop, redis70):
+    """A rule that names a listener shuts that one alone, though the door of all opens and shuts meanwhile; then it opens."""
+    with serve_proxy(redis70.url, cluster_nodes=3) as proxy:
+        ports = [here.port for here, _ in proxy.service.nodes.values()]
+        rule = "{fault: admit, match: {connection: {listener: node-2}}, new_connections: refuse, for: 60s}"
+        also = "{fault: admit, new_connections: refuse, for: 300ms}"
+        proxy.use(f"faults:\n- {rule}\n")
+        assert [listens_at(port) for port in ports] == [True, False, True]
+        proxy.use(f"faults:\n- {rule}\n- {also}\n")
+        assert not any(map(listens_at, ports))
+        wait_for(lambda: listens_at(ports[0]) and listens_at(ports[2]), "the others' door to open")
+        assert not listens_at(ports[1])
+        proxy.use("calm")
+        wait_for(lambda: listens_at(ports[1]), "the door to open", timeout=5)
+
+
+def test_a_listener_that_comes_later(either_loop, redis70):
+    """A door that is shut before there is a listener of that name is shut for it."""
+    with serve_proxy(redis70.url) as proxy:
+        proxy.use(
+            "faults:\n- {fault: admit, match: {connection: {listener: late}}, new_connections: refuse, for: 60s}\n"
+        )
+        inner = proxy.service._proxy
+
+        async def add():
+            route = inner.route("late", Address("127.0.0.1", 0), Address("127.0.0.1", redis70.port))
+            await inner.routes.add(route)
+            return route
+
+        route = proxy.service._loop.run(add())
+        assert not route.listening
+        proxy.use("calm")
+        wait_for(lambda: route.listening, "the door to open")
