@@ -8,11 +8,19 @@ import json
 import time
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 
 from tests.stories import postgres
 from tests.stories.context_loss.conversations import measure
 from tests.stories.context_loss.memory import APPS
 from tests.stories.context_loss.pod import Pods, prepare
+from tests.stories.failing import trigger, until_it_serves
+
+
+def fail_over(given: argparse.Namespace) -> None:
+    """Have Redis fail over now, once it has done so before."""
+    until_it_serves(given.redis_url)
+    trigger(given.control, given.trigger)
 
 
 def main() -> None:
@@ -25,6 +33,8 @@ def main() -> None:
     parser.add_argument("--window", type=int, nargs="+", default=[2, 4, 6], help="default: 2 4 6")
     parser.add_argument("--conversations", type=int, default=100, help="of each, %(default)s")
     parser.add_argument("--seed", default="1", help="default: %(default)s")
+    parser.add_argument("--control", help="the proxy's control address, for --trigger")
+    parser.add_argument("--trigger", help="a fault to begin in the middle of each conversation")
     parser.add_argument("--json", action="store_true", help="tell it in JSON")
     given = parser.parse_args()
     with ExitStack() as stack:
@@ -32,9 +42,10 @@ def main() -> None:
         prepare(database)
         began = time.monotonic()
         losses = []
+        mishap = partial(fail_over, given) if given.trigger else None
         for window in given.window:
             with Pods(APPS[given.app], given.redis_url, database, window) as pods:
-                losses.append(measure(pods, given.conversations, given.seed))
+                losses.append(measure(pods, given.conversations, given.seed, mishap))
             if not given.json:
                 print(losses[-1], flush=True)
         seconds = time.monotonic() - began

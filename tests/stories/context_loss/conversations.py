@@ -5,7 +5,9 @@ questions. Everything is drawn from the seed, the moments included: people are s
 thinks something over, the queue is idle, and otherwise it is not.
 """
 
+import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
@@ -18,7 +20,10 @@ TURNS = range(8, 21)
 QUESTIONS = 4
 #: After how many turns somebody thinks it over.
 THINKS = 0.25
-TRIES = 10
+#: How often somebody tries again who saw an error, and how long a supervisor waits before it starts a pod once more.
+TRIES, RESTART = 400, 0.02
+#: Something that happens to Redis in the middle of a conversation.
+Mishap = Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,20 +48,25 @@ class Loss:
         )
 
 
-def measure(pods: Pods, conversations: int, seed: str) -> Loss:
-    """Have so many conversations, one after the other, and count what is lost."""
+def measure(pods: Pods, conversations: int, seed: str, mishap: Mishap | None = None) -> Loss:
+    """Have so many conversations, one after the other, each with a mishap if there is one, and count what is lost."""
     before, lost = pods.died, 0
     for number in range(conversations):
-        lost += converse(pods, Random(f"{seed}/{pods.window}/{number}"))
+        lost += converse(pods, Random(f"{seed}/{pods.window}/{number}"), mishap)
     questions = conversations * QUESTIONS
     return Loss(pods.window, conversations, questions, lost, pods.died - before)
 
 
-def converse(pods: Pods, random: Random) -> int:
+def converse(pods: Pods, random: Random, mishap: Mishap | None = None) -> int:
     """Have one conversation; gives how many of its questions cannot be answered."""
     session = uuid.uuid4().hex
     facts = {}
-    for number in range(1, random.choice(TURNS) + 1):
+    turns = random.choice(TURNS)
+    # Where there is none, nothing is drawn for it.
+    when = random.randrange(2, turns) if mishap else 0
+    for number in range(1, turns + 1):
+        if mishap and number == when:
+            mishap()
         about = f"secret {number} of {session}"
         facts[about] = f"My {about} is {random.randrange(10**6)}"
         # Until it is acknowledged: somebody who sees an error sends it again.
@@ -70,7 +80,9 @@ def converse(pods: Pods, random: Random) -> int:
 
 def until_answered(pods: Pods, method: str, *args: object) -> object:
     """Call until a pod lives long enough to answer."""
-    for _ in range(TRIES):
+    for number in range(TRIES):
+        if number > 1:
+            time.sleep(RESTART)
         try:
             return pods.call(method, *args)
         except Died:

@@ -21,6 +21,9 @@ def main() -> int:
     parser.add_argument(
         "--server-url", default="redis://127.0.0.1:6379", help="default: %(default)s"
     )
+    parser.add_argument(
+        "--control", default="http://127.0.0.1:9380", help="the proxy's, default: %(default)s"
+    )
     parser.add_argument("--app", choices=APPS, default="buggy", help="default: %(default)s")
     parser.add_argument("--stack", choices=STACKS, default="buffer", help="default: %(default)s")
     parser.add_argument(
@@ -31,7 +34,7 @@ def main() -> int:
     options = shlex.join(["--profile", scene.profile, *scene.options])
     print(f"{given.app}, {given.scene}: chaosproxy run {options}", flush=True)
     with Pod(install) as first, Pod(install) as second:
-        place = Place((first, second), given.redis_url, given.server_url)
+        place = Place((first, second), given.redis_url, given.server_url, control=given.control)
         while True:
             try:
                 customer = scene.play(given.app, place)

@@ -50,6 +50,7 @@ def serve() -> None:
     does = {"turn": turn, "reload": reload}
     for line in sys.stdin:
         asked = json.loads(line)
+        late = time.time() - asked.pop("sent")
         for counter in (CALLS, RAISED):
             counter.clear()
         began = time.monotonic()
@@ -57,7 +58,12 @@ def serve() -> None:
             said = asyncio.run(does[asked.pop("do")](**asked))
         except Exception as error:  # noqa: BLE001 - what the customer sees, as an error page
             said = {"error": f"{type(error).__name__}: {error}"}
-        said |= {"calls": CALLS, "raised": RAISED, "slowest": time.monotonic() - began}
+        said |= {
+            "late": late,
+            "calls": CALLS,
+            "raised": RAISED,
+            "slowest": time.monotonic() - began,
+        }
         print(json.dumps(said), flush=True)
 
 

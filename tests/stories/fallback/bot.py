@@ -1,6 +1,6 @@
 """A support bot on LangChain, as it was found and repaired: one pod of it, with a turn in each line of its input.
 
-Takes JSON lines, `{"do": "turn", "app": "buggy", "url": "redis://…", "session": "s", "id": "t1", "text": "Hi", "knows": 0}`, `knows`
+Takes JSON lines, `{"do": "turn", "app": "buggy", "url": "redis://…", "session": "s", "id": "t1", "text": "Hi", "knows": 0, "sent": 1.5}`, `knows`
 being how many messages the customer's page shows; gives a line for each: the answer and what the memory held before it, or
 `error`; and how many calls of the memory there were, and which exceptions. It needs langchain, langchain-community and redis.
 """
@@ -254,6 +254,7 @@ def serve() -> None:
     does = {"turn": turn, "reload": reload}
     for line in sys.stdin:
         asked = json.loads(line)
+        late = time.time() - asked.pop("sent")
         for counter in (CALLS, RAISED):
             counter.clear()
         SLOWEST[0] = 0.0
@@ -261,7 +262,7 @@ def serve() -> None:
             said = does[asked.pop("do")](**asked)
         except Exception as error:  # noqa: BLE001 - what the customer sees, as an error page
             said = {"error": f"{type(error).__name__}: {error}"}
-        said |= {"calls": CALLS, "raised": RAISED, "slowest": SLOWEST[0]}
+        said |= {"late": late, "calls": CALLS, "raised": RAISED, "slowest": SLOWEST[0]}
         print(json.dumps(said), flush=True)
 
 

@@ -12,11 +12,13 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 from tests.clients.installs import Install
 from tests.stories.counting import Broken, Void
+from tests.stories.failing import trigger, until_it_serves
 
 BOT = Path(__file__).with_name("bot.py")
 APPS = ("buggy", "repaired")
@@ -75,6 +77,10 @@ class Pod:
         self.close()
 
 
+class Refused(Exception):  # noqa: N818 - what a customer is told, again and again
+    """The bot answers with an error however often it is asked."""
+
+
 @dataclass(slots=True)
 class Customer:
     """One customer, whose page shows what was acknowledged."""
@@ -89,9 +95,11 @@ class Customer:
     raised: Counter[str] = field(default_factory=Counter)
     errors: list[str] = field(default_factory=list)
     slowest: float = 0.0
+    #: How long after it was sent a pod began with a request, in seconds.
+    latest: float = 0.0
 
     def say(self, pod: Pod, text: str) -> None:
-        """Send a message until it is answered."""
+        """Send a message until it is answered. Raises Refused and Broken."""
         message, knows = uuid.uuid4().hex, len(self.page)
         for _ in range(TRIES):
             said = self.ask(pod, do="turn", id=message, text=text, knows=knows)
@@ -99,7 +107,7 @@ class Customer:
                 break
             self.errors.append(said["error"])
         else:
-            raise Broken(f"{TRIES} errors, the last one {self.errors[-1]}")
+            raise Refused(self.errors[-1])
         self.page += [text, said["answer"]]
         if said["held"] == 0 and knows:
             raise Broken(f"taken for a new customer at message {knows}; {self.told()}")
@@ -108,10 +116,12 @@ class Customer:
         return f"calls {dict(self.calls)}, exceptions {dict(self.raised)}, errors {self.errors}"
 
     def ask(self, pod: Pod, at: str | None = None, **request: object) -> dict[str, Any]:
-        said = pod.ask(app=self.app, url=at or self.url, session=self.session, **request)
+        request |= {"app": self.app, "url": at or self.url, "session": self.session}
+        said = pod.ask(sent=time.time(), **request)
         self.calls.update(said["calls"])
         self.raised.update(said["raised"])
         self.slowest = max(self.slowest, said["slowest"])
+        self.latest = max(self.latest, said["late"])
         return said
 
 
@@ -124,6 +134,8 @@ class Place:
     direct: str
     #: Whether nothing is in the way, so that it is the machine if the memory is slow.
     calm: bool = False
+    #: The proxy's control address, for what begins on request.
+    control: str = ""
     #: Everybody who came.
     seen: list[Customer] = field(default_factory=list)
 
@@ -157,6 +169,27 @@ def conversation(app: str, place: Place) -> Customer:
     except Broken:
         place.void_if_slow(customer)
         raise
+    place.verdict(customer)
+    return customer
+
+
+def failover(app: str, place: Place, fault: str, outage: float) -> Customer:
+    """Have one, and Redis goes away in its middle; it ends early where the bot says again and again that it cannot go on."""
+    until_it_serves(place.url)
+    customer = place.arrive(app)
+    half = len(TEXTS) // 2
+    for number, text in enumerate(TEXTS):
+        if number == half and not place.calm:
+            trigger(place.control, fault)
+            customer.latest = 0.0
+        try:
+            customer.say(place.pods[number % 2], text)
+        except Refused:
+            # Aloud, which is what a bot without memory should be.
+            return customer
+        finally:
+            if number == half and customer.latest > outage / 2:
+                raise Void(f"a pod began {customer.latest:.2f} s late")
     place.verdict(customer)
     return customer
 
@@ -215,6 +248,21 @@ SCENES = {
         (
             "out-of-memory.match={commands: [SET, EVAL]}",
             "out-of-memory.when={nth: 2, per: key}",
+        ),
+    ),
+    # They begin in the middle of each conversation, instead of once with the tenth write.
+    "failover": Scene(
+        partial(failover, fault="sentinel-failover", outage=1.5),
+        "sentinel-failover",
+        ("sentinel-failover.when={trigger: manual}", "sentinel-failover.match={}"),
+    ),
+    "restart": Scene(
+        partial(failover, fault="redis-restart", outage=1.0),
+        "redis-restart",
+        (
+            "redis-restart.when={trigger: manual}",
+            "redis-restart.match={}",
+            "redis-restart.loading=500ms",
         ),
     ),
     "invalid-replies": Scene(conversation, str(Path(__file__).with_name("invalid-replies.yaml"))),
