@@ -122,10 +122,6 @@ def in_time(answers: list[Request], cell: Cell) -> None:
         raise Void(f"{between:.2f} s between two answers, {refresh:.2f} s to the refreshed history")
 
 
-def started(stage: Stage, cell: Cell) -> RunningApp:
-    return stage.app("refresh", cell.app, stage.proxy(cell.profile))
-
-
 async def count(
     stage: Stage, browser: Browser, tally: Tally, artifacts: Path, cell: Cell, at_once: int
 ) -> None:
