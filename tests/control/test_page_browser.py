@@ -533,6 +533,28 @@ async def test_another_generation(browser, proxy, tmp_path):
         await expect(view.page.locator("#chart text.switch").first).to_have_text("brownout")
 
 
+async def test_a_second_of_the_timeline(browser, proxy, tmp_path):
+    """What the pointer is on is told in numbers, and no longer than it is there."""
+    async with viewing(browser, proxy, tmp_path) as view:
+        await view.see(MIXED)
+        play(proxy)
+        await expect(view.page.locator("#timeline-text")).to_contain_text("slow")
+        await view.page.get_by_role("button", name="Pause updates").click()
+        box = await view.page.locator("#chart").bounding_box()
+        told = view.page.locator("#timeline-at")
+        await view.page.locator("#chart").scroll_into_view_if_needed()
+        # From the right, where now is, to the left, until the second comes in which it was.
+        for place in range(1, 200):
+            at = {"x": box["width"] - 2 * place, "y": 40}
+            await view.page.locator("#chart").hover(position=at)
+            if "slow " in await told.inner_text():
+                break
+        await expect(told).to_contain_text("commands/s")
+        await expect(told).to_contain_text(" added")
+        await view.page.mouse.move(0, 0)
+        await expect(told).to_have_text("")
+
+
 async def test_pause(browser, proxy, tmp_path):
     """Paused, nothing moves, and what is asked for is done all the same; then it goes on where it is."""
     async with viewing(browser, proxy, tmp_path) as view:

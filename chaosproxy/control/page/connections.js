@@ -5,6 +5,8 @@ import { $, cell, count, duration, el, say, sync } from "./dom.js";
 import { attempt } from "./said.js";
 
 const SHOWN = 200;
+/** What the listener is called where there is one only. */
+const ONLY_LISTENER = "redis";
 let soon = () => {};
 let many = 0;
 let seen = true;
@@ -41,7 +43,8 @@ function row(one) {
 
 function update(made, one) {
   const { client, db, protocol, state, age } = made.parts;
-  say(client, [one.name, one.address].filter(Boolean).join(" · "));
+  const by = one.listener && one.listener !== ONLY_LISTENER ? `by ${one.listener}` : "";
+  say(client, [one.name, one.address, by].filter(Boolean).join(" · "));
   say(db, one.db);
   say(protocol, `RESP${one.protocol}`);
   say(state, stateOf(one));
@@ -49,7 +52,7 @@ function update(made, one) {
 }
 
 function stateOf(one) {
-  const words = [];
+  const words = one.connected === false ? ["no server yet"] : [];
   if (one.holding) words.push(`${count(one.holding)} held`);
   if (one.waiting_replies) words.push(`${count(one.waiting_replies)} in flight`);
   if (one.in_transaction) words.push("in a transaction");

@@ -15,6 +15,8 @@ const LONGEST = 40;
 
 let seconds = [];
 let last = 0;
+/** Where the pointer is, in pixels from the left; null: elsewhere. */
+let pointer = null;
 
 async function look() {
   const said = await ask("GET", `/timeline?after=${last}`);
@@ -49,9 +51,30 @@ function draw() {
   const shown = seconds.filter((second) => second.end > from);
   const box = $("chart");
   const width = Math.max(240, Math.floor(box.clientWidth));
-  box.replaceChildren(picture(shown, width, from, now.end));
+  const drawing = picture(shown, width, from, now.end);
+  box.replaceChildren(drawing);
+  pointAt(drawing, shown, width, from, now.end);
   tell(shown, span);
   if ($("timeline-more").open) table(shown);
+}
+
+/** What happened in the second below the pointer; without one nothing. The table has all of it. */
+function pointAt(drawing, shown, width, from, to) {
+  const time = pointer === null ? 0 : from + (pointer / width) * (to - from);
+  const second = shown.find((each) => time > each.end - each.seconds * 1000 && time <= each.end);
+  if (second === undefined) {
+    say($("timeline-at"), "");
+    return;
+  }
+  drawing.append(svg("line", { x1: pointer, x2: pointer, y1: CHART.profiles, y2: drawing.getAttribute("height"), class: "pointer" }));
+  const fired = Object.entries(second.fired).map(([name, number]) => `${name} ${count(number)}`);
+  const words = [
+    `${clock(new Date(second.end))} ${second.profile}`,
+    `${rough(perSecond(second))} commands/s`,
+    second.delayed ? `${duration(delayOf(second))} added` : "",
+    ...fired,
+  ];
+  say($("timeline-at"), words.filter(Boolean).join(" · "));
 }
 
 function picture(shown, width, from, to) {
@@ -202,6 +225,14 @@ function table(shown) {
 export function start() {
   $("span").addEventListener("change", draw);
   $("timeline-more").addEventListener("toggle", draw);
+  $("chart").addEventListener("pointermove", (event) => {
+    pointer = event.clientX - $("chart").getBoundingClientRect().left;
+    draw();
+  });
+  $("chart").addEventListener("pointerleave", () => {
+    pointer = null;
+    draw();
+  });
   new ResizeObserver(draw).observe($("chart"));
   again(look, () => REST);
 }
