@@ -9,15 +9,12 @@ behind an `@`. A reply that is not what it should be stays as it is.
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from chaosproxy.core.modes import Args
 from chaosproxy.core.reply import elements
 from chaosproxy.core.syntax import ProtocolError
 from chaosproxy.core.value import decode
-
-#: Gives the host and port by which a client reaches what is at a host and port. No host: that of its own server.
-Translate = Callable[[bytes, int], tuple[bytes, int]]
 
 #: Commands whose replies have addresses in them.
 COMMANDS: Final = frozenset({b"CLUSTER", b"INFO", b"ROLE"})
@@ -28,6 +25,14 @@ _UNTOLD: Final = (b"", b"?")
 _NODE = re.compile(rb"(?m)^([0-9a-f]{40} )(\S*)")
 _MASTER = re.compile(rb"(?m)^master_host:([^\r\n]*)\r\nmaster_port:(\d+)")
 _SLAVE = re.compile(rb"(?m)^(slave\d+:ip=)([^,\r\n]*),port=(\d+)")
+
+
+class Translate(Protocol):
+    """Gives the host and port by which a client reaches what is at a host and port."""
+
+    def __call__(self, host: bytes, port: int, /, *others: int) -> tuple[bytes, int]:
+        """No host: that of the client's own server. `others`: ports at which the same server is too."""
+        ...
 
 
 def concerns(args: Args) -> bool:
@@ -74,8 +79,8 @@ def _joined(host: bytes, port: int, translate: Translate) -> bytes:
     return b"%s:%d" % (host if host in _UNTOLD else there, number)
 
 
-def _found(host: bytes, port: int, translate: Translate) -> tuple[bytes, int]:
-    return translate(b"" if host in _UNTOLD else host, port)
+def _found(host: bytes, port: int, translate: Translate, *others: int) -> tuple[bytes, int]:
+    return translate(b"" if host in _UNTOLD else host, port, *others)
 
 
 # Strings, and what is made of replies.
@@ -188,11 +193,11 @@ def _shards_node(raw: bytes, translate: Translate) -> bytes:
     said = _pairs(raw)
     names = [said.get(name, b"") for name in (b"ip", b"endpoint", b"hostname")]
     host = next((name for name in names if name not in _UNTOLD), b"")
-    port = said.get(b"tls-port") or said.get(b"port") or b""
-    if b"tls-port" in said and b"port" in said:
-        # Which of the two this client would use only its connection says; the other is translated to the same.
-        port = said[b"port"]
-    there, number = _found(host, int(port), translate)
+    # Which of the two this client would use only its connection says; both become the same.
+    ports = [int(said[name]) for name in (b"port", b"tls-port") if name in said]
+    if not ports:
+        return raw
+    there, number = _found(host, ports[0], translate, *ports[1:])
     to = b"%d" % number
     hosts = dict.fromkeys((b"ip", b"endpoint", b"hostname"), there)
     return _with(raw, {**hosts, b"port": to, b"tls-port": to})

@@ -115,9 +115,11 @@ class Cluster:
         shift = announced.port - first if announced and announced.port and first else 0
         said = (announced.host if announced else host).encode()
 
-        def translate(there: bytes, port: int) -> tuple[bytes, int]:
+        def translate(there: bytes, port: int, *others: int) -> tuple[bytes, int]:
             hosts = [there.decode("utf-8", "replace")] if there else self._directory.hosts(number)
-            places = [(each, port) for each in hosts]
+            # Of a plain port and one for TLS this is the one that is dialled.
+            ports = (*others, port) if self._plan.upstream.tls else (port, *others)
+            places = [(each, port) for each in hosts for port in ports]
             known = (place for place in places if self._directory.find(place) is not None)
             place = next(known, places[0] if places else (own.dialler.address.host, port))
             # Where no listener can be had the client asks here again, and never leaves the proxy.

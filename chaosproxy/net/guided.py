@@ -86,7 +86,7 @@ class Guided:
     def translate(self, host: str) -> Translate:
         """Give what a client that reaches this machine as `host` finds in the place of servers' addresses."""
 
-        def found(there: bytes, port: int) -> tuple[bytes, int]:
+        def found(there: bytes, port: int, *_: int) -> tuple[bytes, int]:
             return self._fleet.find(Place(there, port), host.encode()) or (there, port)
 
         return found

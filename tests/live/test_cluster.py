@@ -4,6 +4,8 @@ Takes a real cluster of three primaries and three replicas; gives proof by the n
 """
 
 import json
+import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from redis import RedisCluster
+from redis.exceptions import RedisError
 
 from chaosproxy.core.command import key_slot
 from chaosproxy.net.dial import Dialler
@@ -59,7 +62,11 @@ def watched(cluster):
 
     def look():
         for wire in wires:
-            for line in wire.ask("CLIENT", "LIST").decode().splitlines():
+            try:
+                lines = wire.ask("CLIENT", "LIST").decode().splitlines()
+            except (OSError, EOFError):
+                continue  # it was killed
+            for line in lines:
                 said = dict(word.split("=", 1) for word in line.split())
                 port = int(said["addr"].rpartition(":")[2])
                 if port not in own and not set(said["flags"]) & set("MS"):
@@ -164,4 +171,54 @@ def test_ten_thousand_keys(cluster, dialled, name):
         found = run(cluster, proxy, install, program, 10_000, protocol)
     print(name, found)
     assert (found["keys"], found["wrong"]) == (10_000, [])
+    assert strangers(clients, dialled) == {}
+
+
+@pytest.mark.skipif(
+    not shutil.which("redis-cli"), reason="needs redis-cli: apt-get install redis-tools"
+)
+def test_redis_cli(cluster, dialled):
+    """`redis-cli -c` follows redirections, and `--cluster check` finds the cluster whole, by the proxy's addresses alone."""
+    flushed(cluster)
+    with serve_proxy(cluster.url) as proxy, watched(cluster) as clients:
+
+        def cli(*args):
+            command = ["redis-cli", "-p", str(proxy.port), *args]
+            return subprocess.run(
+                command, capture_output=True, text=True, timeout=60, check=True
+            ).stdout
+
+        for key in ("foo", "bar", "hello"):
+            assert "OK" in cli("-c", "SET", key, f"value of {key}")
+            assert f"value of {key}" in cli("-c", "GET", key)
+        said = cli("--cluster", "check", f"127.0.0.1:{proxy.port}")
+        assert "[OK] All 16384 slots covered." in said
+        assert not [node.port for node in cluster.nodes if str(node.port) in said]
+    assert strangers(clients, dialled) == {}
+
+
+def test_a_primary_dies(dialled):
+    """A primary is killed: its clients find the replica that takes over by way of the proxy."""
+    timeout = ("--cluster-node-timeout", "1500")
+    with (
+        clusters.running(3, 3, "redis70", *timeout) as cluster,
+        serve_proxy(cluster.url) as proxy,
+        watched(cluster) as clients,
+        RedisCluster(host="127.0.0.1", port=proxy.port) as client,
+    ):
+        dying = cluster.owner(key_slot(b"k"))
+        client.set("k", "before")
+        where = client.get_node_from_key("k")
+        assert client.execute_command("WAIT", 1, 5000, target_nodes=where) == 1
+        dying.process.kill()
+        dying.process.wait()
+
+        def written():
+            try:
+                return client.set("k", "after")
+            except RedisError:
+                return False
+
+        clusters.wait(written, "the replica to take over")
+        assert client.get("k") == b"after"
     assert strangers(clients, dialled) == {}

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from chaosproxy.net.address import Address
+from chaosproxy.net.tls import upstream_context
 from tests import clusters, servers
 from tests.proxying import serve_proxy, wait_for
 from tests.wire import Wire
@@ -262,3 +263,69 @@ def test_host_names(serve_here):
                 assert node[0] == (host and host.encode())
                 assert b"localhost" not in node[3]
         assert list(routes(proxy)) == ["node-1", "node-2"]
+
+
+def test_tls(serve_here, certificates, monkeypatch):
+    """A cluster that speaks TLS, with plain ports beside: its nodes are known by both, and their clients may speak plain."""
+    c = certificates
+    nodes, secure = [], []
+    try:
+        for _ in range(2):
+            while (port := servers.free_port()) > 55000:
+                pass
+            secure.append(port)
+            options = [
+                *("--tls-port", str(port), "--tls-cluster", "yes", "--tls-replication", "yes"),
+                *("--tls-cert-file", str(c.cert), "--tls-key-file", str(c.key)),
+                *("--tls-ca-cert-file", str(c.ca), "--tls-auth-clients", "no"),
+            ]
+            nodes.append(servers.start("redis70", *options, cluster=True))
+        for number, node in enumerate(nodes):
+            node.ask("CLUSTER", "ADDSLOTSRANGE", 8192 * number, 8192 * number + 8191)
+        nodes[1].ask("CLUSTER", "MEET", "127.0.0.1", secure[0])
+        clusters.wait(clusters.Cluster(nodes).agree, "the cluster to serve")
+        tls = upstream_context(c.ca, None, None, insecure=False)
+        proxy = serve_here(f"rediss+cluster://localhost:{secure[0]}", upstream_tls=tls)
+        assert [target for _, target in routes(proxy).values()] == secure
+        listening = [port for port, _ in routes(proxy).values()]
+        with proxy.connect() as wire:
+            assert [port for _, port in slots(wire)] == listening
+            shards = [dict(pairs(shard)) for shard in wire.ask("CLUSTER", "SHARDS")]
+            told = [dict(pairs(node)) for shard in shards for node in shard[b"nodes"]]
+            assert sorted(node[b"port"] for node in told) == sorted(listening)
+            assert [node[b"port"] for node in told] == [node[b"tls-port"] for node in told]
+        assert len(routes(proxy)) == 2
+    finally:
+        for node in nodes:
+            node.stop()
+
+
+def pairs(flat):
+    return zip(flat[::2], flat[1::2], strict=True)
+
+
+@pytest.mark.parametrize("name", servers.NAMES)
+def test_every_server(name, serve_here):
+    """What any server says of a cluster says the same through the proxy, but for the ports, which are all the proxy's."""
+    if reason := servers.available(name):
+        pytest.skip(reason)
+    with clusters.running(1, 1, name) as cluster:
+        proxy = serve_here(cluster.url)
+        ports = {str(here): str(there) for here, there in routes(proxy).values()}
+        primary = cluster.nodes[0].ask("CLUSTER", "MYID").decode()
+        asked = ["SLOTS", "SHARDS", "NODES", f"REPLICAS {primary}", f"SLAVES {primary}", "LINKS"]
+        commands = [f"CLUSTER {words}" for words in asked] + ["ROLE", "INFO replication"]
+        for resp in (2, 3):
+            for node, (port, _) in zip(cluster.nodes, routes(proxy).values(), strict=True):
+                with Wire(port, resp=resp) as wire, node.connect(resp=resp) as direct:
+                    for command in commands:
+                        said = repr(wire.ask(*command.split()))
+                        assert not set(ports.values()) & set(re.findall(r"\d+", said))
+                        wanted = only(repr(direct.ask(*command.split())), ports.values())
+                        back = re.sub(r"\d+", lambda found: ports.get(found[0], found[0]), said)
+                        assert only(back, ports.values()) == wanted
+
+
+def only(said, ports):
+    """A text of which, of all numbers, only these are left: times and offsets change while one looks."""
+    return re.sub(r"\d+", lambda found: found[0] if found[0] in ports else "#", said)
