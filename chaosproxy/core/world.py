@@ -149,7 +149,8 @@ class World:
         turning = upper in modes.TURNING
         raw = upper in modes.RAW
         handshake = upper in modes.HANDSHAKE
-        special = turning or raw or self.held > 0 or (self.translates and upper in COMMANDS)
+        special = turning or raw or self.pretends or self.held > 0
+        special = special or (self.translates and upper in COMMANDS)
         return Name(
             upper=upper,
             tally=tally,
