@@ -110,8 +110,11 @@ def tell(live: LiveRule, now: float, detail: str, **what: object) -> list[Effect
     return [Matched(live.name), _event(live, following(live), exchange, now, detail, **what)]
 
 
-def lost_events(live: LiveRule, lost: Lost, now: float) -> list[Effect]:
-    """A switch is done: the effects that say what was lost by it, so many kinds of writes in an event."""
+def lost_events(live: LiveRule, lost: Lost, now: float, how: str = "undone") -> list[Effect]:
+    """A switch is done: the effects that say what was lost by it, so many kinds of writes in an event.
+
+    `how`: undone where that was emulated, else lost.
+    """
     effects: list[Effect] = []
     kinds = list(Counter(lost.writes).items())
     if not kinds:
@@ -127,14 +130,14 @@ def lost_events(live: LiveRule, lost: Lost, now: float) -> list[Effect]:
         effects += tell(
             live,
             now,
-            f"switched, {count} writes undone: {shown}",
+            f"switched, {count} writes {how}: {shown}",
             keys=keys,
             applied="undone",
             told="ok",
             outcome="false_ok",
             writes=tuple((name, keys, times) for (name, keys), times in part),
         )
-        effects.append(KeysTouched(live.name, "undone", len(keys)))
+        effects.append(KeysTouched(live.name, how, len(keys)))
     for name, why in lost.kept:
         live.matched += 1
         effects.append(Matched(live.name))

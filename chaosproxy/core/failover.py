@@ -92,6 +92,8 @@ class Failover:
     #: When the last switch began: who was connected by then is with the old primary.
     switched: float | None = None
     _left: list[Step] = field(default_factory=list)
+    #: The same before this one began.
+    _earlier: float | None = None
 
     @property
     def running(self) -> bool:
@@ -102,6 +104,7 @@ class Failover:
         """It begins: its first step is due."""
         self.begun = self.due = now
         self.phase = None
+        self._earlier = self.switched
         if self.log is not None:
             # It may begin a little later than it was to: what was known of the window holds.
             opens = self.log.opens
@@ -130,7 +133,13 @@ class Failover:
 
     def switch_done(self, now: float) -> None:
         """The new primary is there."""
-        self.due = now
+        self.due, self._earlier = now, self.switched
+
+    def call_off(self) -> None:
+        """It cannot be carried out, or not any further: nothing follows. Where there was no switch nobody is left behind."""
+        self.due = self.phase = None
+        self.switched = self._earlier
+        self._left.clear()
 
     def is_old(self, opened: float) -> bool:
         """Whether a connection that was opened then is to the old primary."""

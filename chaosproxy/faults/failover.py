@@ -126,7 +126,13 @@ class PrimaryFailsOver(Fault):
     write to it (DUMP, PEXPIRETIME, with the client's own rights) and puts it back (RESTORE, with its own); two connections
     that write to one key do so one after the other meanwhile. Not undone, and written down as that: FLUSHALL, FLUSHDB, what
     scripts do to keys they do not declare, functions, requests larger than the buffer, keys the user may not DUMP, what was
-    queued in a transaction before the profile came into force. What does not pass through the proxy is not known. Reads on old connections see the same server.
+    queued in a transaction before the profile came into force. What does not pass through the proxy is not known. Reads on
+    old connections see the same server.
+
+    With a standby (--standby, or --upstream embedded) it is real, but for style restart. The standby copies the primary by way of
+    the proxy, which holds the replication link back (`lag`, `lose`) and cuts it: as the failover begins, or at the switch where
+    nothing says how far it lags. At the switch the standby is promoted, new connections go there, and what had not crossed is gone. Old
+    connections stay with the old primary and read what that has; their writes are refused by the proxy.
     """
 
     positions = (Position.BEFORE_FORWARD,)
@@ -206,6 +212,11 @@ class PrimaryFailsOver(Fault):
             raise Invalid("a server that restarts keeps no connection", ("old_connections",))
         if self.rejoin is not None and self.loading is not None and self.rejoin < self.loading:
             raise Invalid("comes after loading", ("rejoin",))
+
+    @property
+    def standby(self) -> Literal["uses", "needs"] | None:
+        """The other server, if there is one; a server that comes back needs none."""
+        return None if self.style == "restart" else "uses"
 
     @property
     def loses(self) -> Lose | None:

@@ -5,38 +5,48 @@ they need of servers.
 """
 
 import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from chaosproxy.core.addresses import Translate
+from chaosproxy.core.engine import LiveRule
 from chaosproxy.core.match import LISTENER
 from chaosproxy.core.slot_map import Seat
-from chaosproxy.net.address import Address
+from chaosproxy.core.undo import Lost
+from chaosproxy.net.address import Address, Upstream
 from chaosproxy.net.cluster import Cluster
 from chaosproxy.net.dial import Dialler
 from chaosproxy.net.guided import Guided
+from chaosproxy.net.pair import Node, PairError
 from chaosproxy.net.pretended import Pretended, seat
 from chaosproxy.net.route import Route
 from chaosproxy.net.side import Side
+from chaosproxy.net.standby import Standby
 
 if TYPE_CHECKING:
     from chaosproxy.net.proxy import Proxy
 
+_log = logging.getLogger("chaosproxy.behind")
+
 
 class Behind:
-    """The servers of a proxy, from `start` to `stop`."""
+    """The servers of a proxy, from `start` to `stop`. Nobody is connected while one takes over from another."""
 
     def __init__(self, proxy: "Proxy") -> None:
         self._proxy = proxy
         self._plan = proxy.plan
-        self._standby: Side | None = None
+        self._standby: Standby | None = None
         self._guided: Guided | None = None
+        self._settled = asyncio.Event()
+        self._settled.set()
+        # Connections that stayed with a server that is the primary no more.
+        self._left_behind: set[int] = set()
+        proxy.world.standby = proxy.plan.standby is not None
         self._cluster: Cluster | None = None
         self._pretended: Pretended | None = None
         self._home = LISTENER
-        if (standby := proxy.plan.standby) is not None:
-            dialler = Dialler(standby.address, self._plan.standby_tls, self._plan.connect_timeout)
-            self._standby = Side(dialler, standby.username, standby.password)
-        proxy.world.standby = standby is not None
 
     async def start(self) -> None:
         """Make the first route, and find out what is behind it. Raises OSError if a listener cannot be opened."""
@@ -53,6 +63,25 @@ class Behind:
             await proxy.routes.add(proxy.route(LISTENER, plan.listen, target))
         if plan.upstream.sentinels:
             await self._start_guided()
+        elif plan.standby is not None:
+            await self._start_standby(plan.standby)
+
+    async def _start_standby(self, standby: Upstream) -> None:
+        plan = self._plan
+        dialler = Dialler(plan.upstream.address, plan.upstream_tls, plan.connect_timeout)
+        other = Dialler(standby.address, plan.standby_tls, plan.connect_timeout)
+        self._standby = Standby(
+            Node("upstream", plan.upstream, dialler),
+            Node("standby", standby, other),
+            self._proxy.world,
+            lambda: self._proxy.routes.first,
+            disposable=plan.disposable,
+        )
+        self.mind()
+        try:
+            await self._standby.attached()
+        except PairError as error:
+            _log.warning("the standby is not ready: %s", error)
 
     def _answers(self, route: Route) -> None:
         self._home = route.name
@@ -72,6 +101,15 @@ class Behind:
         listen = plan.listen_sentinel or Address(plan.listen.host or "127.0.0.1", 0)
         await self._guided.start(listen, plan.listen_tls)
 
+    def mind(self) -> None:
+        """Another profile is in force; it knows nothing of connections that stayed with an old primary: they end."""
+        for number in self._left_behind:
+            if (link := self._proxy.links.get(number)) is not None and not link.ended:
+                link.end("close")
+        self._left_behind.clear()
+        if self._standby is not None:
+            self._standby.mind()
+
     async def stop(self) -> None:
         """The proxy ends: whatever was changed behind it is put back."""
         if self._guided is not None:
@@ -79,14 +117,14 @@ class Behind:
         if self._cluster is not None:
             self._cluster.stop()
         if self._standby is not None:
-            self._standby.close()
+            await self._standby.stop()
 
     # What is asked of it.
 
     @property
     def side(self) -> Side | None:
         """The proxy's own connection to the standby, None: there is none."""
-        return self._standby
+        return None if self._standby is None else self._standby.side
 
     @property
     def asked(self) -> Route:
@@ -124,3 +162,44 @@ class Behind:
         if route.translation is not None:
             return route.translation(host)
         return None if self._guided is None else self._guided.translate(host)
+
+    # What failovers ask of it.
+
+    async def settled(self) -> None:
+        """Wait until it is known which server is the primary."""
+        await self._settled.wait()
+
+    def makes_real(self, live: LiveRule) -> bool:
+        """Whether a rule's failover is a real one: with a standby, or by Sentinels where they would make one."""
+        if live.fault.standby is None:
+            return False
+        return self._standby is not None or (self._guided is not None and self._guided.makes(live))
+
+    async def begin(self, live: LiveRule) -> None:
+        """A rule's failover begins. Raises PairError if it cannot be made real although it should be."""
+        if self._standby is not None and self.makes_real(live):
+            await self._standby.begin(live)
+
+    async def switch(self, quiet: Callable[[], Awaitable[object]]) -> Lost | None:
+        """Have another server take over; gives what was lost by that, None: that is not known. Raises PairError.
+
+        `quiet` waits until all that was sent to the old one is answered.
+        """
+        began, lost = monotonic(), None
+        self._settled.clear()
+        try:
+            if self._standby is not None:
+                lost = await self._standby.switch(quiet)
+            elif self._guided is not None:
+                await self._guided.switch(quiet)
+            links = self._proxy.links.items()
+            self._left_behind.update(n for n, link in links if link.conversation.opened <= began)
+        finally:
+            self._settled.set()
+        self._proxy.moved()
+        return lost
+
+    async def rejoin(self, live: LiveRule) -> None:
+        """The old primary becomes a replica of the new one. Raises PairError."""
+        if self._standby is not None and self.makes_real(live):
+            await self._standby.rejoin()

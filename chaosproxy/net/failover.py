@@ -8,7 +8,7 @@ nothing slips in between a switch and what is undone by it.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Coroutine, Iterable
 from contextlib import suppress
 from functools import partial
 from time import monotonic
@@ -23,6 +23,7 @@ from chaosproxy.core.failover import CutOff, Phase, Rejoin, Step, Switch, Unbloc
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.undo import Lost, refused
 from chaosproxy.net.connection import Link
+from chaosproxy.net.pair import PairError
 
 if TYPE_CHECKING:
     from chaosproxy.net.proxy import Proxy
@@ -35,19 +36,12 @@ _POLL: Final = 0.001
 _log = logging.getLogger("chaosproxy.failover")
 
 
-#: Makes the switch of a rule's failover real: gives what was lost by it, or None where that is not known. It may await the
-#: function it is given, which returns once all that was sent to the old primary is answered.
-Switcher = Callable[[LiveRule, Callable[[], Awaitable[None]]], Awaitable[Lost | None]]
-
-
 class Failovers:
-    """The failovers of the engine in force. `switcher` and `rejoiner` are set where there is a standby."""
+    """The failovers of the engine in force. What stands behind the proxy is asked first whether it can make one real."""
 
     def __init__(self, proxy: "Proxy") -> None:
         self._proxy = proxy
         self._world = proxy.world
-        self.switcher: Switcher | None = None
-        self.rejoiner: Callable[[], Awaitable[None]] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
@@ -117,8 +111,9 @@ class Failovers:
         world, state = self._world, state_of(live)
         holding = True
         try:
+            await self._answered()
+            await self._proxy.behind.begin(live)
             while True:
-                await self._answered()
                 while world.engine is engine and (step := state.step(monotonic())) is not None:
                     await self._do(live, step)
                 self._proxy.door.mind(monotonic())
@@ -130,6 +125,10 @@ class Failovers:
                 if not holding:
                     holding = True
                     world.hold()
+                await self._answered()
+        except PairError as error:
+            state.call_off()
+            self._tell(live, f"called off: {error}")
         except Exception:  # noqa: BLE001 - a mistake of ours, and nobody is to wait for ever
             _log.exception("failover %s: a mistake in chaosproxy", live.name)
             state.due = state.phase = None
@@ -184,8 +183,7 @@ class Failovers:
             case Switch():
                 await self._switch(live)
             case Rejoin():
-                if self.rejoiner is not None:
-                    await self.rejoiner()
+                await self._proxy.behind.rejoin(live)
                 state = state_of(live)
                 old = [link for link in self._everybody() if state.is_old(link.conversation.opened)]
                 count = self._cut(old, "close")
@@ -227,17 +225,16 @@ class Failovers:
     async def _switch(self, live: LiveRule) -> None:
         """The new primary takes over."""
         state = state_of(live)
-        if self.switcher is not None:
-            lost = await self.switcher(live, self._answered)
-        else:
-            lost = await self._undo(live)
+        behind = self._proxy.behind
+        real = behind.makes_real(live)
+        lost = await (behind.switch(self._answered) if real else self._undo(live))
         now = monotonic()
         state.switch_done(now)
         self._proxy.counts.failovers += 1
         if lost is None:
             self._tell(live, "switched; what was lost by it is not known")
         else:
-            self._write(lost_events(live, lost, now), now)
+            self._write(lost_events(live, lost, now, "lost" if real else "undone"), now)
 
     async def _undo(self, live: LiveRule) -> Lost:
         """Undo what the new primary never received."""

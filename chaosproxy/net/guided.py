@@ -12,6 +12,7 @@ from typing import Final
 
 from chaosproxy.core.addresses import Translate
 from chaosproxy.core.engine import LiveRule
+from chaosproxy.faults.failover import PrimaryFailsOver
 from chaosproxy.net.address import Address, Upstream
 from chaosproxy.net.dial import DialError, Dialler
 from chaosproxy.net.fleet import Fleet, MakeRoute
@@ -91,7 +92,12 @@ class Guided:
 
         return found
 
-    async def switch(self, _live: LiveRule, quiet: Callable[[], Awaitable[object]]) -> None:
+    @staticmethod
+    def makes(live: LiveRule) -> bool:
+        """Whether Sentinels would make a failover of this rule's style."""
+        return isinstance(live.fault, PrimaryFailsOver) and live.fault.style == "sentinel"
+
+    async def switch(self, quiet: Callable[[], Awaitable[object]]) -> None:
         """Have the Sentinels make another server the primary. Raises PairError.
 
         What that has cost only they could know.

@@ -143,6 +143,7 @@ class Pair:
                 f"the standby {self.standby.upstream.address} has data of its own, and is no replica: that would be lost"
             )
         await self._follow(self.standby, self.primary)
+        await self.caught_up()
 
     async def _follow(self, standby: Node, primary: Node) -> None:
         """Have a server copy the other one, by way of the relay."""
@@ -156,6 +157,10 @@ class Pair:
         await standby.change(b"tls-replication", b"no")
         host, port = self._address.host, self._address.port
         await standby.do(b"REPLICAOF", host.encode(), b"%d" % port)
+
+    async def caught_up(self) -> None:
+        """Wait until the standby has a copy, and follows. Raises PairError."""
+        standby = self.standby
 
         def follows(info: dict[str, str]) -> bool:
             return info.get("master_link_status") == "up" and self.relay.synced
@@ -203,7 +208,7 @@ class Pair:
         return Lost(lost)
 
     async def rejoin(self) -> None:
-        """The old primary copies the new one, which loses what that never received. Raises PairError."""
+        """The old primary begins to copy the new one: it loses what that never received. Raises PairError."""
         self.relay.retarget(self.primary.dialler)
         await self._follow(self.standby, self.primary)
 
@@ -231,6 +236,7 @@ class Pair:
             first, other = self._first, self.primary
             if not self.ready:
                 await self.rejoin()
+                await self.caught_up()
             self.relay.hold_back(0, 0)
             offset = int((await other.info()).get("master_repl_offset", "0"))
             if not await first.until(

@@ -124,10 +124,11 @@ class Proxy:
                 elif _is_idle(link):
                     link.end("close")
             await asyncio.sleep(_POLL)
-        self.routes.close_sides()
-        await self.behind.stop()
         if self._surveying is not None:
             self._surveying.cancel()
+        await self.behind.stop()
+        # Last of all: whoever asks once more would open another one.
+        self.routes.close_sides()
 
     async def answers(self) -> bool:
         """Whether the server behind the proxy is there and serves commands."""
@@ -149,6 +150,7 @@ class Proxy:
             link.entrance.let_in()
             if not link.ended:
                 link.tell(link.conversation.switch)
+        self.behind.mind()
         self.steered()
         return generation
 
@@ -218,6 +220,7 @@ class Proxy:
     async def dial(self, link: Link) -> bool:
         """Connect a link's upstream side to its route's server; False if that cannot be done now."""
         route = link.route
+        await self.behind.settled()
         where = "" if route.name == LISTENER else f"{route.name}: "
         try:
             await route.dialler.dial(lambda: UpstreamSide(link))

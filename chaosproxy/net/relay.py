@@ -34,6 +34,7 @@ class Relay:
         self._link: _Link | None = None
         self._db = 0
         self._waiting: list[tuple[int, asyncio.Future[bool]]] = []
+        self._frozen = False
         self.up = True
 
     async def open(self, address: Address, tls: ssl.SSLContext | None = None) -> Address:
@@ -57,6 +58,7 @@ class Relay:
         self.cut()
         self._dialler = primary
         self._db = 0
+        self._frozen = False
         self.up = True
 
     # What is known of the link.
@@ -99,12 +101,23 @@ class Relay:
             self._waiting.remove((offset, future))
 
     def freeze(self) -> list[Write]:
-        """Nothing crosses from here on; gives the writes that have come and never will."""
+        """Nothing crosses from here on; gives the writes that have come and never will.
+
+        A standby that comes again meanwhile is turned away: it would get them all the same.
+        """
+        self._frozen = True
         if self._link is None:
             return []
         self._link.release(monotonic())
         self._link.backlog.freeze()
         return self._link.backlog.lost
+
+    def thaw(self) -> None:
+        """There was no switch after all: the standby may come again, and gets everything."""
+        if self._frozen:
+            self._frozen = False
+            if self._link is not None:
+                self._link.end()
 
     def cut(self) -> None:
         """End the link, with what is on it; who comes is turned away."""
@@ -116,7 +129,7 @@ class Relay:
 
     def standby_came(self, transport: asyncio.Transport) -> "_Link | None":
         """A standby has connected: gives its link, None if it is turned away."""
-        if not self.up:
+        if self._frozen or not self.up:
             transport.abort()
             return None
         if self._link is not None:

@@ -396,8 +396,11 @@ def test_what_was_lost_is_told():
         0,
     )
     assert KeysTouched("fo", "undone", 3) in effects
+    real = lost_events(live, Lost(writes, (), ()), 3.0, "lost")
+    assert KeysTouched("fo", "lost", 3) in real
+    assert real[1].detail == "switched, 4 writes lost: INCR x2, SET x1, MSET x1"
     assert Skipped("fo", "sweeps") in effects
-    assert live.matched == live.fired + sum(live.skipped.values()) == 2
+    assert live.matched == live.fired + sum(live.skipped.values()) == 3
     many = tuple(("SET", (b"%d" % number,)) for number in range(1200))
     events = [e for e in lost_events(live, Lost(many, (), ()), 3.0) if isinstance(e, Fired)]
     assert [len(event.keys) for event in events] == [500, 500, 200]

@@ -48,6 +48,26 @@ def test_who_is_old():
     assert [failover.refusal(5), failover.refusal(12.2)] == ["READONLY", ""]
 
 
+def test_called_off():
+    """Nothing follows, and nobody is left behind but those who were before; once it has switched they stay so."""
+    failover = Failover((OUTAGE, Switch(), LOADING))
+    failover.begin(10)
+    failover.step(10)
+    failover.call_off()
+    assert (failover.running, failover.refusal(5), failover.newcomers) == (False, "", "accept")
+    failover.begin(20)
+    failover.step(20)
+    failover.step(22)
+    failover.call_off()
+    assert not failover.is_old(5)
+    failover.begin(30)
+    failover.step(30)
+    failover.step(32)
+    failover.switch_done(32)
+    failover.call_off()
+    assert (failover.is_old(31), failover.running, failover.step(99)) == (True, False, None)
+
+
 def test_the_same_server_comes_back():
     """After a restart nobody is with an old primary, and all hear what the server says."""
     failover = Failover((Switch(), LOADING), old=None)

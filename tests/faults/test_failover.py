@@ -70,6 +70,14 @@ def test_each_style(settings, steps, old):
     assert (state.steps, state.old, state.log) == (steps, old, None)
 
 
+def test_which_need_another_server():
+    """All make use of a standby but the one whose server comes back."""
+    assert (
+        fault("style: managed").standby == fault("style: steps, steps: [switch]").standby == "uses"
+    )
+    assert fault("style: restart").standby is None
+
+
 def test_what_is_lost():
     """As it is said; else as far as the replica lags."""
     assert fault("style: managed, lose: {for: 800ms}").loses == Lose(seconds=0.8)

@@ -1,0 +1,328 @@
+"""Real failovers: two servers, of which one copies the other by way of the proxy; what never crossed is gone, and named."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tests import servers
+from tests.net.pairs import AT_ONCE, info
+from tests.proxying import RunningProxy, serve_proxy, wait_for
+from tests.wire import Wire, encode
+
+FAILOVER = """
+faults:
+- {fault: failover, name: gone, when: {trigger: manual}, %s}
+"""
+
+
+@pytest.fixture(params=["redis70", "valkey9"])
+def two(request) -> Iterator[list[servers.Server]]:
+    """A primary, and an empty server beside it."""
+    if reason := servers.available(request.param):
+        pytest.skip(reason)
+    running = [servers.start(request.param, *AT_ONCE) for _ in range(2)]
+    yield running
+    for server in running:
+        server.stop()
+
+
+@pytest.fixture
+def before(two):
+    """Give a function that starts a proxy before the two with such a failover, which has to be asked for."""
+    started: list[RunningProxy] = []
+
+    def start(settings: str) -> RunningProxy:
+        proxy = serve_proxy(two[0].url, FAILOVER % settings, standby=two[1].url)
+        started.append(proxy)
+        return proxy
+
+    yield start
+    for proxy in started:
+        proxy.stop()
+
+
+def trigger(proxy: RunningProxy) -> None:
+    assert proxy.service is not None
+    proxy.service.trigger("gone")
+
+
+def details(proxy: RunningProxy) -> list[str]:
+    return [event.get("detail", "") for event in proxy.events("gone")]
+
+
+def wait_detail(proxy: RunningProxy, begin: str) -> str:
+    wait_for(lambda: any(each.startswith(begin) for each in details(proxy)), begin)
+    return next(each for each in details(proxy) if each.startswith(begin))
+
+
+def lost(proxy: RunningProxy) -> Counter[tuple[str, str]]:
+    """What the events of the switch name: how many writes of each command to each key."""
+    found: Counter[tuple[str, str]] = Counter()
+    for event in proxy.events("gone"):
+        writes = event.get("writes", [])
+        assert (
+            not writes
+            or f", {sum(each['count'] for each in writes)} writes lost: " in event["detail"]
+        )
+        for each in writes:
+            found[each["command"], " ".join(each["keys"])] += each["count"]
+    return found
+
+
+def newcomer(proxy: RunningProxy) -> Wire:
+    """A new connection, as soon as somebody accepts it: the door opens a moment after the switch."""
+    found: list[Wire] = []
+
+    def comes() -> bool:
+        try:
+            found.append(proxy.connect())
+        except ConnectionRefusedError:
+            return False
+        return True
+
+    wait_for(comes, "somebody to accept")
+    return found[0]
+
+
+def pid(wire: Wire) -> int:
+    return int(wire.ask("INFO", "server").partition(b"process_id:")[2].split()[0])
+
+
+def test_sentinel(before, two):
+    """Connections are reset, nobody accepts, then the other server does, without what the link had not let through."""
+    proxy = before("style: sentinel, lag: 60s, outage: 300ms")
+    with proxy.connect() as client:
+        assert client.ask("MSET", "a", 1, "b", 2) == "OK"
+        assert client.ask("INCR", "n") == 1
+        trigger(proxy)
+        assert client.read_to_end() == (b"", "RST")
+    wait_detail(proxy, "switched")
+    with newcomer(proxy) as client:
+        assert pid(client) == two[1].pid
+        assert client.ask("ROLE")[0] == b"master"
+        assert client.ask("DBSIZE") == 0
+        assert client.ask("SET", "new", 1) == "OK"
+    assert wait_detail(proxy, "switched") == "switched, 2 writes lost: MSET x1, INCR x1"
+    event = next(
+        each for each in proxy.events("gone") if each.get("detail", "").startswith("switched")
+    )
+    assert (event["keys"], event["applied"], event["outcome"]) == (
+        ["a", "b", "n"],
+        "undone",
+        "false_ok",
+    )
+    assert two[0].ask("MGET", "a", "b", "n", "new") == [b"1", b"2", b"1", None]
+    assert proxy.metric("failovers_total") == 1
+
+
+def test_kept_connections(before, two):
+    """Who stays is with the old primary: what it reads is old, what it writes is refused; who comes meets the new one."""
+    proxy = before("style: managed, lag: 60s, rejoin: 500ms")
+    with proxy.connect() as old:
+        assert old.ask("SET", "k", "lost") == "OK"
+        trigger(proxy)
+        wait_detail(proxy, "switched, 1 writes lost")
+        assert old.ask("SET", "k", "x").startswith("READONLY")
+        assert old.ask("GET", "k") == b"lost"
+        assert pid(old) == two[0].pid
+        with newcomer(proxy) as new:
+            assert pid(new) == two[1].pid
+            assert new.ask("GET", "k") is None
+            assert new.ask("SET", "k", "new") == "OK"
+        wait_detail(proxy, "the old primary is a replica now, 1 connections")
+        assert old.read_to_end() == (b"", "FIN")
+    wait_for(lambda: info(two[0])["role"] == "slave", "its new role")
+
+
+def test_nothing_is_lost(before, two):
+    """Without a lag all that was acknowledged is there."""
+    proxy = before("style: sentinel, outage: 50ms")
+    with proxy.connect() as client:
+        for number in range(300):
+            assert client.ask("RPUSH", "l", number) == number + 1
+        trigger(proxy)
+        assert client.read_to_end() == (b"", "RST")
+    assert wait_detail(proxy, "switched") == "switched, nothing lost"
+    with newcomer(proxy) as client:
+        assert client.ask("LLEN", "l") == 300
+        assert pid(client) == two[1].pid
+
+
+def test_so_many_writes(before, two):
+    """The last three, whatever time they had to cross; a transaction goes as a whole, in its database."""
+    proxy = before("style: managed, lose: {writes: 3}")
+    with proxy.connect() as client:
+        assert client.ask("SET", "kept", 1) == "OK"
+        client.send_bytes(
+            encode("MULTI") + encode("INCR", "n") + encode("INCR", "m") + encode("EXEC")
+        )
+        client.read(4)
+        assert client.ask("SELECT", 3) == "OK"
+        assert client.ask("RPUSH", "l", "x") == 1
+        trigger(proxy)
+    wait_detail(proxy, "switched")
+    assert lost(proxy) == {("INCR", "n"): 1, ("INCR", "m"): 1, ("RPUSH", "l"): 1}
+    with newcomer(proxy) as client:
+        assert client.ask("KEYS", "*") == [b"kept"]
+
+
+def test_there_and_back(before, two):
+    """Once the old primary has joined again it can fail over the other way."""
+    proxy = before("style: sentinel, lag: 60s, outage: 50ms, rejoin: 100ms")
+    trigger(proxy)
+    wait_detail(proxy, "the old primary is a replica now")
+    with newcomer(proxy) as client:
+        assert pid(client) == two[1].pid
+        assert client.ask("SET", "k", 1) == "OK"
+    trigger(proxy)
+    wait_for(lambda: proxy.metric("failovers_total") == 2, "the second one")
+    with newcomer(proxy) as client:
+        assert pid(client) == two[0].pid
+        assert client.ask("EXISTS", "k") == 0
+    assert lost(proxy) == {("SET", "k"): 1}
+
+
+def test_blocked_clients(before, two):
+    """Who waits in BLPOP is told, and waits for the new primary's list then."""
+    proxy = before("style: managed, lag: 60s")
+    with proxy.connect() as waiting:
+        waiting.send("BLPOP", "l", 0)
+        wait_for(lambda: b"cmd=blpop" in two[0].ask("CLIENT", "LIST"), "the wait")
+        trigger(proxy)
+        data, end = waiting.read_to_end()
+        assert data.startswith(b"-UNBLOCKED")
+        assert end == "FIN"
+
+
+def test_another_profile(before, two):
+    """Who stayed with an old primary is let go with the profile: it would write to a server that is none any more."""
+    proxy = before("style: managed, lag: 60s")
+    with proxy.connect() as old, proxy.connect() as idle:
+        assert old.ask("SET", "k", 1) == "OK"
+        trigger(proxy)
+        wait_detail(proxy, "switched")
+        proxy.use("calm")
+        for each in (old, idle):
+            assert each.read_to_end() == (b"", "FIN")
+        with newcomer(proxy) as new:
+            assert new.ask("SET", "k", 2) == "OK"
+    assert (two[0].ask("GET", "k"), two[1].ask("GET", "k")) == (b"1", b"2")
+
+
+def test_a_standby_that_is_none(two, caplog):
+    """Nothing of it is begun, and the event says why; the standby's own data stays."""
+    two[1].ask("SET", "mine", 1)
+    with serve_proxy(
+        two[0].url, FAILOVER % "style: sentinel, lag: 1s", standby=two[1].url
+    ) as proxy:
+        assert "has data of its own" in caplog.text
+        with proxy.connect() as client:
+            assert client.ask("SET", "k", 1) == "OK"
+            trigger(proxy)
+            wait_detail(proxy, "called off: the standby")
+            assert client.ask("GET", "k") == b"1"
+    assert two[1].ask("KEYS", "*") == [b"mine"]
+
+
+def test_a_standby_that_dies(before, two):
+    """A failover to a server that is gone is called off, and everybody stays where they are."""
+    proxy = before("style: managed, lag: 1s")
+    two[1].stop()
+    with proxy.connect() as client:
+        assert client.ask("SET", "k", 1) == "OK"
+        trigger(proxy)
+        wait_detail(proxy, "called off: ")
+        assert client.ask("SET", "k", 2) == "OK"
+
+
+def test_everything_is_put_back(two):
+    """With the proxy the first primary is one again, with all that was written since, and the other nobody's replica."""
+    with serve_proxy(
+        two[0].url, FAILOVER % "style: managed, lag: 60s", standby=two[1].url
+    ) as proxy:
+        with proxy.connect() as client:
+            assert client.ask("SET", "lost", 1) == "OK"
+        trigger(proxy)
+        wait_detail(proxy, "switched")
+        with newcomer(proxy) as client:
+            assert client.ask("SET", "kept", 1) == "OK"
+    assert [info(each)["role"] for each in two] == ["master", "master"]
+    assert [each.ask("KEYS", "*") for each in two] == [[b"kept"], [b"kept"]]
+
+
+# -- exactly those that the event lists
+
+CLIENTS = 4
+
+
+def burst(
+    proxy: RunningProxy, number: int, writes: int, acknowledged: Counter, stopped: threading.Event
+) -> None:
+    """Write as long as it is acknowledged; a list of its own, and counters that all share."""
+    with proxy.connect() as client:
+        try:
+            for turn in range(writes):
+                if turn % 2:
+                    word, key = "RPUSH", f"list-{number}"
+                    reply = client.ask(word, key, turn)
+                else:
+                    word, key = "INCR", f"n-{turn % 7}"
+                    reply = client.ask(word, key)
+                if not isinstance(reply, int):
+                    break
+                acknowledged[word, key] += 1
+        except (OSError, EOFError):
+            pass
+        finally:
+            stopped.set()
+
+
+def missing(server: servers.Server, acknowledged: Counter) -> Counter[tuple[str, str]]:
+    """What was acknowledged and is not on this server."""
+    found: Counter[tuple[str, str]] = Counter()
+    for (word, key), count in acknowledged.items():
+        there = server.ask("LLEN", key) if word == "RPUSH" else int(server.ask("GET", key) or 0)
+        found[word, key] = count - there
+    return +found
+
+
+def run_once(proxy: RunningProxy, two: list[servers.Server], writes: int) -> None:
+    """One failover in the middle of writes from four connections."""
+    acknowledged = [Counter() for _ in range(CLIENTS)]
+    stopped = [threading.Event() for _ in range(CLIENTS)]
+    threads = [
+        threading.Thread(
+            target=burst, args=(proxy, number, writes, acknowledged[number], stopped[number])
+        )
+        for number in range(CLIENTS)
+    ]
+    for thread in threads:
+        thread.start()
+    wait_for(lambda: sum(map(Counter.total, acknowledged)) > writes, "writes")
+    trigger(proxy)
+    wait_detail(proxy, "switched")
+    for thread in threads:
+        thread.join(30)
+    total = sum(acknowledged, Counter())
+    named, gone = lost(proxy), missing(two[1], total)
+    assert gone, "nothing was lost, so nothing is proved"
+    assert named == gone, f"named but not gone: {named - gone}, gone but not named: {gone - named}"
+
+
+@pytest.mark.parametrize("style", ["managed", "sentinel"])
+def test_what_is_lost_is_what_is_named(before, two, style):
+    """Four connections write all the time: the writes missing on the new primary are those in the events, none else."""
+    proxy = before(f"style: {style}, lag: 100ms")
+    run_once(proxy, two, 600)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("run", range(10))
+@pytest.mark.parametrize("style", ["managed", "sentinel"])
+def test_what_is_lost_is_what_is_named_in_many_runs(before, two, style, run):
+    """The same with 300 ms of lag and 5,000 writes, ten times."""
+    proxy = before(f"style: {style}, lag: 300ms")
+    run_once(proxy, two, 5000 // CLIENTS)

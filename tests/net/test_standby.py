@@ -1,0 +1,94 @@
+"""The second server of a proxy: left alone as long as no rule is about failovers, and attached as soon as one is."""
+
+import pytest
+
+from chaosproxy.net.standby import holds_back
+from tests import servers
+from tests.conversation import profile
+from tests.net.pairs import AT_ONCE, info
+from tests.proxying import serve_proxy, wait_for
+
+CALLED = "\nfaults:\n- {fault: failover, when: {trigger: manual}, style: %s}\n"
+
+
+@pytest.fixture(scope="module")
+def running():
+    if reason := servers.available("redis70"):
+        pytest.skip(reason)
+    two = [servers.start("redis70", *AT_ONCE) for _ in range(2)]
+    yield two
+    for server in two:
+        server.stop()
+
+
+@pytest.fixture
+def two(running):
+    """A primary, and an empty server beside it."""
+    for server in running:
+        server.reset()
+    return running
+
+
+@pytest.mark.parametrize(
+    ("settings", "lag", "keep"),
+    [
+        ("", 0.0, 0),
+        (", lag: 300ms", 0.3, 0),
+        (", lose: {for: 2s}", 2.0, 0),
+        (", lose: {for: 2s}, lag: 3s", 3.0, 0),
+        (", lose: {writes: 3}", 0.0, 3),
+        (", lose: {writes: 3}, lag: 1s", 1.0, 3),
+    ],
+)
+def test_what_is_held_back(settings, lag, keep):
+    """The longer of what is said of time, and so many writes."""
+    (rule,) = profile(f"- {{fault: failover, style: managed{settings}}}").rules
+    assert holds_back(rule.fault) == (lag, keep)
+
+
+def test_attached_when_it_is_needed(two, either_loop):
+    """A profile without a failover, or with a restart, leaves both servers as they are; one that is put in force later does not."""
+    with serve_proxy(two[0].url, standby=two[1].url) as proxy:
+        proxy.use(CALLED % "restart")
+        assert info(two[1])["role"] == "master"
+        proxy.use(CALLED % "managed")
+        wait_for(lambda: info(two[1]).get("master_link_status") == "up", "the copy")
+        proxy.use("calm")
+        with proxy.connect() as client:
+            assert client.ask("SET", "k", 1) == "OK"
+        wait_for(lambda: two[1].ask("EXISTS", "k") == 1, "the write")
+    assert info(two[1])["role"] == "master"
+
+
+def test_ready_before_clients_come(two, either_loop):
+    """A proxy that starts with a failover lets nobody in before its standby has a copy."""
+    two[0].ask("SET", "k", 1)
+    with serve_proxy(two[0].url, CALLED % "managed", standby=two[1].url):
+        assert two[1].ask("GET", "k") == b"1"
+
+
+def test_a_restart_is_emulated(two, either_loop):
+    """The same server comes back, though there is another one, and what it forgets is undone."""
+    with serve_proxy(
+        two[0].url, CALLED % "restart, lose: {writes: 1}", standby=two[1].url
+    ) as proxy:
+        with proxy.connect() as client:
+            assert client.ask("SET", "k", 1) == "OK"
+        proxy.service.trigger("failover")
+        wait_for(lambda: proxy.metric("failovers_total") == 1, "the failover")
+        assert proxy.events()[-1]["detail"] == "switched, 1 writes undone: SET x1"
+    assert two[0].ask("EXISTS", "k") == 0
+
+
+def test_a_link_that_is_thawed(two, either_loop):
+    """A failover whose profile goes before its switch: the standby gets everything after all."""
+    steps = "steps, lag: 60s, steps: [{wait: 60s}, switch]"
+    with (
+        serve_proxy(two[0].url, CALLED % steps, standby=two[1].url) as proxy,
+        proxy.connect() as client,
+    ):
+        assert client.ask("SET", "k", 1) == "OK"
+        proxy.service.trigger("failover")
+        wait_for(lambda: len(proxy.events()) >= 1, "its beginning")
+        proxy.use("calm")
+        wait_for(lambda: two[1].ask("EXISTS", "k") == 1, "the write")
