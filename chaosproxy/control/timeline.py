@@ -24,7 +24,7 @@ KEPT: Final = 900
 class Numbers:
     """What was counted since the start, and what is now.
 
-    `delayed` commands were delayed by `delay` seconds, all together. `fired` is per fault, since the generation is in force.
+    `delayed` times a delay was added, `delay` seconds in all. `fired` is per fault, since the generation is in force.
     """
 
     profile: str

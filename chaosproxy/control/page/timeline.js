@@ -93,7 +93,7 @@ function picture(shown, width, from, to) {
     y += height + CHART.gap;
   };
   chart("commands", CHART.commands, perSecond, most, `Commands per second, at most ${rough(most)}`);
-  const delays = longest > 0 ? `Delay added to a command, at most ${duration(longest)}` : "No delay added";
+  const delays = longest > 0 ? `Delay added, on average, at most ${duration(longest)}` : "No delay added";
   chart("delay", longest > 0 ? CHART.delay : 4, delayOf, longest, delays);
   for (const [name, number] of lanes) {
     y += CHART.title;
@@ -193,7 +193,7 @@ function tell(shown, span) {
   const fired = [...firedIn(shown)].map(([name, number]) => `${name} ${number === 1 ? "once" : `${count(number)} times`}`);
   const words = [
     `In the last ${duration(Math.min(span, Math.round(took)))}: ${count(commands)} commands, ${rough(commands / took)} a second.`,
-    delayed > 0 ? `${count(delayed)} were delayed, by ${duration(delay / delayed)} on average.` : "None was delayed.",
+    delayed > 0 ? `${count(delayed)} delays were added, ${duration(delay / delayed)} on average.` : "No delay was added.",
     fired.length > 0 ? `Fired: ${fired.slice(0, LANES).join(", ")}.` : "No fault fired.",
   ];
   say($("timeline-text"), words.join(" "));
