@@ -18,12 +18,13 @@ from chaosproxy import __version__
 from chaosproxy.control.backend import BusyError
 from chaosproxy.control.server import ControlServer
 from chaosproxy.control.timeline import Numbers, Timeline
+from chaosproxy.control.toxiproxy import Toxiproxy
 from chaosproxy.core.replay import Recording
 from chaosproxy.core.rule import Profile
 from chaosproxy.journal import Journal
 from chaosproxy.metrics import Gauges, Metrics
 from chaosproxy.net import steer
-from chaosproxy.net.address import Address, with_credentials
+from chaosproxy.net.address import Address, parse_address, with_credentials
 from chaosproxy.net.loop import LoopThread, allow_connections
 from chaosproxy.net.plan import Plan
 from chaosproxy.net.proxy import Proxy
@@ -68,13 +69,14 @@ class Service:
         self.seed = settings.seed
         self.generation = 1
         self._switching = Lock()
+        self.toxiproxy = Toxiproxy(self)
         self.journal = Journal(monotonic(), redact=settings.redact_keys)
         self._settings = settings
         plan = self._plan()
         self.recording = settings.recording
         self._proxy = Proxy(plan, settings.profile, settings.seed, self.journal, settings.recording)
         self._metrics = Metrics(self._proxy.counts, self._proxy.world.tallies, self._gauges)
-        self._last_gauges = self._read_gauges()
+        self._last_gauges = steer.gauges(self._proxy, 0)
         self._control: ControlServer | None = None
         self._timeline = Timeline(self._numbers)
         self._open_events()
@@ -248,6 +250,15 @@ class Service:
         """Reset a client's connection; False if there is none of that number."""
         return self._ask(lambda: steer.cut(self._proxy, connection))
 
+    def add_listener(self, name: str, listen: str, upstream: str) -> str:
+        """Listen there too, with that server behind; give where. Raises OSError, and ValueError for what is no address."""
+        where, server = parse_address(listen), parse_address(upstream)
+        return self._loop.run(steer.add_listener(self._proxy, name, where, server))
+
+    def remove_listener(self, name: str) -> None:
+        """Listen there no more, and end who came by it."""
+        self._loop.call(lambda: steer.remove_listener(self._proxy, name))
+
     def _ask(self, function: Callable[[], T]) -> T:
         """Call a function in the loop. Raises BusyError if that has no time for it within a second."""
         try:
@@ -295,21 +306,9 @@ class Service:
     def _gauges(self) -> Gauges:
         # A loop that is busy for longer has its last values told again.
         with suppress(TimeoutError):
-            self._last_gauges = self._loop.call(self._read_gauges, _SOON)
+            lost = self.journal.lost
+            self._last_gauges = self._loop.call(lambda: steer.gauges(self._proxy, lost), _SOON)
         return self._last_gauges
-
-    def _read_gauges(self) -> Gauges:
-        engine = self._proxy.world.engine
-        talks = [link.conversation for link in self._proxy.links.values()]
-        return Gauges(
-            connections=len(talks),
-            held_commands=sum(talk.holding for talk in talks),
-            buffered_bytes=sum(talk.buffered for talk in talks),
-            profile=engine.profile.name,
-            seed=engine.seed,
-            generation=engine.generation,
-            events_lost=self.journal.lost,
-        )
 
 
 def _why(error: OSError) -> str:

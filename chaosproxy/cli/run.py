@@ -45,7 +45,7 @@ def command(options: RunOptions) -> None:
         stack.callback(service.stop)
         _say(options, settings, service)
         if options.ready_file is not None:
-            _write_whole(options.ready_file, _ready(service))
+            write_whole(options.ready_file, ready(service))
         while signals.wait() == signal.SIGHUP:
             _reload(options, service)
         # The second one does not wait for replies.
@@ -87,7 +87,7 @@ def _say(options: RunOptions, settings: Settings, service: Service) -> None:
     version = ".".join(map(str, found.server.version))
     server = f"{found.server.product} {version}" if found.answered else "does not answer yet"
     if options.log_format == "json":
-        _log.info("started", extra={"more": _ready(service) | {"upstream": upstream}})
+        _log.info("started", extra={"more": ready(service) | {"upstream": upstream}})
     else:
         block = {
             "listening": service.url,
@@ -111,7 +111,8 @@ def _say(options: RunOptions, settings: Settings, service: Service) -> None:
             _log.warning("this server does not know it all: %s", problem)
 
 
-def _ready(service: Service) -> dict[str, object]:
+def ready(service: Service) -> dict[str, object]:
+    """What the ready file says."""
     return {
         "listen": str(service.listen),
         "url": service.url,
@@ -129,7 +130,7 @@ def _nodes(service: Service) -> dict[str, str]:
     return {name: str(here.to_connect()) for name, (here, _) in service.nodes.items()}
 
 
-def _write_whole(path: Path, value: object) -> None:
+def write_whole(path: Path, value: object) -> None:
     """Write a file that is there whole or not at all."""
     try:
         with tempfile.NamedTemporaryFile(

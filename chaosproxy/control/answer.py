@@ -48,6 +48,7 @@ class Refused(Exception):  # noqa: N818 - it is an answer, not a mistake
         status: HTTPStatus,
         error: str,
         headers: Mapping[str, str] | None = None,
+        /,
         **more: object,
     ) -> None:
         super().__init__(error)

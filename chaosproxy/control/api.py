@@ -15,6 +15,7 @@ from chaosproxy.control import (
     page,
     profile,
     timeline,
+    toxiproxy_api,
 )
 from chaosproxy.control.answer import Answer, Request, as_json
 from chaosproxy.control.backend import Backend
@@ -116,4 +117,5 @@ ROUTES: Final = (
         answers={404: "None of that number."},
     ),
     Route("GET", "/openapi.json", describe, "This description."),
+    *toxiproxy_api.ROUTES,
 )

@@ -6,6 +6,7 @@ Takes nothing: it is the shape that `service.Service` has, and that a test can h
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from chaosproxy.control.toxiproxy import Toxiproxy
 from chaosproxy.core.rule import Profile
 from chaosproxy.journal import Journal
 from chaosproxy.profile import Source
@@ -21,6 +22,10 @@ class Backend(Protocol):
     @property
     def journal(self) -> Journal:
         """What has fired."""
+
+    @property
+    def toxiproxy(self) -> Toxiproxy:
+        """What Toxiproxy's clients speak to."""
 
     def unready(self) -> str | None:
         """Give why it cannot serve clients now, or None if it can."""

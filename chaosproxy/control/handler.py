@@ -135,7 +135,9 @@ class Handler(BaseHTTPRequestHandler):
             "X-Content-Type-Options": "nosniff",
             **answer.headers,
         }
-        if answer.chunks is None:
+        if answer.status is HTTPStatus.NO_CONTENT:
+            del headers["Content-Type"]
+        elif answer.chunks is None:
             headers["Content-Length"] = str(len(answer.body))
         if self.close_connection:
             headers["Connection"] = "close"

@@ -8,6 +8,9 @@ from time import monotonic
 from typing import Any
 
 from chaosproxy.core import steering
+from chaosproxy.core.decision import How
+from chaosproxy.metrics import Gauges
+from chaosproxy.net.address import Address
 from chaosproxy.net.connection import Link
 from chaosproxy.net.proxy import Proxy
 
@@ -43,13 +46,47 @@ def _describe(link: Link, now: float) -> dict[str, Any]:
     return known | {"listener": link.route.name, "age": age, "connected": link.relaying}
 
 
+def gauges(proxy: Proxy, lost: int) -> Gauges:
+    """What is now, for the metrics; `lost`: how many events could not be written."""
+    engine = proxy.world.engine
+    talks = [link.conversation for link in proxy.links.values()]
+    return Gauges(
+        connections=len(talks),
+        held_commands=sum(talk.holding for talk in talks),
+        buffered_bytes=sum(talk.buffered for talk in talks),
+        profile=engine.profile.name,
+        seed=engine.seed,
+        generation=engine.generation,
+        events_lost=lost,
+    )
+
+
+async def add_listener(proxy: Proxy, name: str, listen: Address, server: Address) -> str:
+    """Listen there too, with that server behind; give where, also where the kernel chose the port. Raises OSError."""
+    route = proxy.route(name, listen, server)
+    await proxy.routes.add(route)
+    return str(route.address)
+
+
+def remove_listener(proxy: Proxy, name: str) -> None:
+    """Listen there no more, and close the connections of those who came by it."""
+    proxy.routes.remove(name)
+    for link in list(proxy.links.values()):
+        if link.route.name == name and not link.ended:
+            _end(link, "close")
+
+
 def cut(proxy: Proxy, number: int) -> bool:
     """Reset a client's connection, and end its upstream side; False if there is none of that number."""
     link = proxy.links.get(number)
     if link is None or link.ended:
         return False
-    if link.relaying:
-        link.tell(partial(link.conversation.cut, "reset"))
-    else:
-        link.end("reset")
+    _end(link, "reset")
     return True
+
+
+def _end(link: Link, how: How) -> None:
+    if link.relaying:
+        link.tell(partial(link.conversation.cut, how))
+    else:
+        link.end(how)

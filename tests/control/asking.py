@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from time import monotonic
 
 from chaosproxy.control.backend import BusyError
+from chaosproxy.control.toxiproxy import Toxiproxy
 from chaosproxy.core.steering import CannotTriggerError, UnknownFaultError
 from chaosproxy.journal import Journal
 from chaosproxy.profile import find, load
@@ -28,7 +29,24 @@ class Backend:
     strange: list = field(default_factory=list)
     faults: dict = field(default_factory=dict)
     links: dict = field(default_factory=dict)
+    listeners: dict = field(default_factory=dict)
     looks: list = field(default_factory=list)
+
+    def __post_init__(self):
+        self.toxiproxy = Toxiproxy(self)
+
+    def add_listener(self, name, listen, upstream):
+        if ":" not in upstream:
+            raise ValueError(f"{upstream}: expected HOST:PORT")
+        host, _, port = listen.rpartition(":")
+        if port == "1":
+            raise OSError("address already in use")
+        port = port if port != "0" else str(40000 + len(self.listeners))
+        self.listeners[name] = (f"{host}:{port}", upstream)
+        return f"{host}:{port}"
+
+    def remove_listener(self, name):
+        del self.listeners[name]
 
     def unready(self):
         return self.problem

@@ -23,6 +23,13 @@ PATHS = PAGE | {
     "/connections": "GET",
     "/connections/{id}": "DELETE",
     "/openapi.json": "GET",
+    "/proxies": "GET POST",
+    "/populate": "POST",
+    "/proxies/{proxy}": "GET POST PATCH DELETE",
+    "/proxies/{proxy}/toxics": "GET POST",
+    "/proxies/{proxy}/toxics/{toxic}": "GET POST PATCH DELETE",
+    "/reset": "POST",
+    "/version": "GET",
 }
 
 

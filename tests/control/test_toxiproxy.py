@@ -1,0 +1,157 @@
+"""Toxiproxy's proxies as listeners: made, changed, ended; and toxics that are one profile, as long as it is in force."""
+
+import pytest
+
+from chaosproxy.control.answer import Refused
+from chaosproxy.profile import find, load
+from tests.control.asking import Backend
+
+LATENCY = {"type": "latency", "attributes": {"latency": 5}}
+
+
+@pytest.fixture
+def behind():
+    return Backend()
+
+
+@pytest.fixture
+def toxiproxy(behind):
+    return behind.toxiproxy
+
+
+def make(toxiproxy, name="redis", **more):
+    return toxiproxy.create({"name": name, "upstream": "127.0.0.1:6379", **more})
+
+
+def refused(ask):
+    with pytest.raises(Refused) as caught:
+        ask()
+    assert caught.value.more["status"] == caught.value.status
+    return int(caught.value.status), str(caught.value)
+
+
+def test_made_and_ended(toxiproxy, behind):
+    """A proxy is a listener while it is enabled; the kernel's port stays its own."""
+    made = make(toxiproxy, listen="localhost:0")
+    assert made == {
+        "name": "redis",
+        "listen": "127.0.0.1:40000",
+        "upstream": "127.0.0.1:6379",
+        "enabled": True,
+        "toxics": [],
+    }
+    assert behind.listeners == {"redis-1": ("127.0.0.1:40000", "127.0.0.1:6379")}
+    assert not toxiproxy.update("redis", {"enabled": False})["enabled"]
+    assert behind.listeners == {}
+    assert toxiproxy.update("redis", {"enabled": True})["listen"] == "127.0.0.1:40000"
+    assert toxiproxy.proxies() == {"redis": made}
+    toxiproxy.delete("redis")
+    assert (behind.listeners, toxiproxy.proxies()) == ({}, {})
+
+
+def test_names(toxiproxy, behind):
+    """Any name will do; what a profile cannot say is called otherwise there."""
+    make(toxiproxy, "shop: redis/1", enabled=False)
+    assert behind.listeners == {}
+    toxiproxy.update("shop: redis/1", {"enabled": True})
+    assert list(behind.listeners) == ["toxiproxy-1"]
+
+
+def test_changed(toxiproxy, behind):
+    """Another upstream or port is another listener; what is as it was stays."""
+    make(toxiproxy, listen="127.0.0.1:7000")
+    toxiproxy.update("redis", {"listen": "127.0.0.1:7000", "upstream": "127.0.0.1:6380"})
+    assert behind.listeners == {"redis-1": ("127.0.0.1:7000", "127.0.0.1:6380")}
+    toxiproxy.update("redis", {"listen": "127.0.0.1:7001"})
+    assert behind.listeners == {"redis-1": ("127.0.0.1:7001", "127.0.0.1:6380")}
+
+
+def test_populate(toxiproxy):
+    """One that is there as asked for stays, with its toxics; another is made anew."""
+    body = {"name": "a", "upstream": "127.0.0.1:1", "listen": "127.0.0.1:0"}
+    toxiproxy.populate([body, {**body, "name": "b"}])
+    toxiproxy.add_toxic("a", LATENCY)
+    first, second = toxiproxy.populate([body, {**body, "name": "b", "upstream": "127.0.0.1:2"}])
+    assert len(first["toxics"]) == 1
+    assert (second["upstream"], second["toxics"]) == ("127.0.0.1:2", [])
+
+
+def test_toxics(toxiproxy, behind):
+    """They are in force together, for all proxies, and each for its own listener."""
+    make(toxiproxy, "a")
+    make(toxiproxy, "b")
+    toxiproxy.add_toxic("a", LATENCY)
+    toxiproxy.add_toxic(
+        "b", {"type": "drop_write", "name": "lose it", "attributes": {"tell": "ok"}}
+    )
+    assert behind.profile.name == "toxiproxy"
+    assert [(rule.name, rule.match.connection.listener) for rule in behind.profile.rules] == [
+        ("a-1-latency_downstream-0", "a-1"),
+        ("a-1-latency_downstream-0-2", "a-1"),
+        ("b-2-lose-it-0", "b-2"),
+    ]
+    assert toxiproxy.toxic("a", "latency_downstream")["attributes"]["latency"] == 5
+    toxiproxy.update_toxic("a", "latency_downstream", {"attributes": {"latency": 7}})
+    assert "seconds=0.007" in repr(behind.profile.rules[0])
+    toxiproxy.delete_toxic("a", "latency_downstream")
+    assert len(behind.profile.rules) == 1
+    toxiproxy.delete("b")
+    assert behind.profile.rules == ()
+
+
+def test_names_alike(toxiproxy, behind):
+    """Toxics whose names become one in a profile are two all the same."""
+    make(toxiproxy)
+    for name in ("a b", "a/b", "x" * 90, "x" * 91):
+        toxiproxy.add_toxic("redis", {**LATENCY, "name": name})
+    assert len({rule.name for rule in behind.profile.rules}) == 8
+
+
+def test_reset(toxiproxy, behind):
+    """All enabled, no toxics; where there are none nothing is put in force."""
+    make(toxiproxy, enabled=False)
+    toxiproxy.reset()
+    assert (len(behind.listeners), behind.generation) == (1, 1)
+    toxiproxy.add_toxic("redis", LATENCY)
+    toxiproxy.reset()
+    assert toxiproxy.proxy("redis")["toxics"] == []
+    assert behind.profile.rules == ()
+
+
+def test_another_profile_ends_them(toxiproxy, behind):
+    """What is told is in force: toxics end with the profile that they are."""
+    make(toxiproxy)
+    toxiproxy.add_toxic("redis", LATENCY)
+    behind.put(load([find("calm")]), None)
+    assert toxiproxy.proxies()["redis"]["toxics"] == []
+    assert refused(lambda: toxiproxy.toxic("redis", "latency_downstream"))[0] == 404
+
+
+def test_refused(toxiproxy, behind):
+    """As Toxiproxy refuses; what is refused changes nothing."""
+    make(toxiproxy)
+    toxiproxy.add_toxic("redis", LATENCY)
+    for status, said, ask in (
+        (409, "proxy already exists", lambda: make(toxiproxy)),
+        (409, "toxic already exists", lambda: toxiproxy.add_toxic("redis", LATENCY)),
+        (404, "proxy not found", lambda: toxiproxy.proxy("x")),
+        (404, "proxy not found", lambda: toxiproxy.delete("x")),
+        (404, "proxy not found", lambda: toxiproxy.add_toxic("x", LATENCY)),
+        (404, "toxic not found", lambda: toxiproxy.delete_toxic("redis", "x")),
+        (404, "toxic not found", lambda: toxiproxy.update_toxic("redis", "x", {})),
+        (400, "missing required field: name", lambda: toxiproxy.create({})),
+        (400, "missing required field: upstream", lambda: toxiproxy.create({"name": "x"})),
+        (400, "x: expected HOST:PORT", lambda: toxiproxy.create({"name": "x", "upstream": "x"})),
+        (400, "address already in use", lambda: make(toxiproxy, "x", listen="127.0.0.1:1")),
+        (400, "listen: expected host:port", lambda: make(toxiproxy, "x", listen=7)),
+        (400, "enabled: expected true or false", lambda: make(toxiproxy, "x", enabled="yes")),
+        (400, "invalid toxic type: 'x'", lambda: toxiproxy.add_toxic("redis", {"type": "x"})),
+        (400, "slicer: ", lambda: toxiproxy.add_toxic("redis", {"type": "slicer", "stream": "upstream"})),
+        (400, "at: ", lambda: toxiproxy.add_toxic("redis", {"type": "reply", "attributes": {"at": "x"}})),
+    ):  # fmt: skip
+        found = refused(ask)
+        assert found[0] == status
+        assert found[1].startswith(said), found
+    assert list(toxiproxy.proxies()) == ["redis"]
+    assert [toxic["name"] for toxic in toxiproxy.proxy("redis")["toxics"]] == ["latency_downstream"]
+    assert len(behind.profile.rules) == 2
