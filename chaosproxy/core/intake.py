@@ -33,10 +33,8 @@ class Intake:
     def __init__(self, line: Line) -> None:
         self.line = line
         self.framer = RequestFramer()
-        self.raw = False
-        self.ended = False
+        self.raw = self.ended = self._cutting = False
         self.waiting = 0
-        self._cutting = False
         self.handshake = True
         self.place = 0
         self._before: CommandSpec | None = None
