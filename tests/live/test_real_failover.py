@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from chaosproxy.embedded import EmbeddedError, find_server
 from tests import servers
 from tests.net.pairs import AT_ONCE, info
-from tests.proxying import RunningProxy, serve_proxy, wait_for
+from tests.proxying import RunningProxy, serve_proxy, start_proxy, wait_for
 from tests.wire import Wire, encode
 
 FAILOVER = """
@@ -326,3 +327,25 @@ def test_what_is_lost_is_what_is_named_in_many_runs(before, two, style, run):
     """The same with 300 ms of lag and 5,000 writes, ten times."""
     proxy = before(f"style: {style}, lag: 300ms")
     run_once(proxy, two, 5000 // CLIENTS)
+
+
+def test_embedded():
+    """`--upstream embedded` with a failover brings both servers, and the failover is a real one."""
+    try:
+        find_server()
+    except EmbeddedError as reason:
+        pytest.skip(str(reason))
+    profile = FAILOVER.replace("when: {trigger: manual}, ", "match: {commands: DEL}, ")
+    proxy = start_proxy("embedded", profile % "style: sentinel, lose: {writes: 2}, outage: 100ms")
+    with proxy:
+        with proxy.connect() as client:
+            first = pid(client)
+            for number in range(5):
+                assert client.ask("SET", f"k{number}", 1) == "OK"
+            client.send("DEL", "k0")
+            assert client.read_to_end() == (b"", "RST")
+        wait_detail(proxy, "switched, 2 writes lost: SET x2")
+        with newcomer(proxy) as client:
+            assert pid(client) != first
+            assert client.ask("DBSIZE") == 3
+    assert "  standby    redis://127.0.0.1:" in proxy.stderr

@@ -8,7 +8,7 @@ import redis
 from redis.sentinel import Sentinel
 
 from tests import servers
-from tests.proxying import RunningProxy, start_proxy, wait_for
+from tests.proxying import RunningProxy, serve_proxy, start_proxy, wait_for
 from tests.sentinels import SERVICE, Trio, ask, sockets_of, trio
 from tests.wire import Wire, decode
 
@@ -105,6 +105,27 @@ def test_redis_py_follows_a_failover(service):
             assert ask(new, "GET", "k") == b"by the first listener"
         primary.close()
         replica.close()
+
+
+def test_a_fault_starts_a_failover(service):
+    """A `failover` of style sentinel has the Sentinels make another server the primary; the proxy goes there."""
+    profile = (
+        "\nfaults:\n- {fault: failover, name: gone, style: sentinel, when: {trigger: manual}}\n"
+    )
+    wait_for(lambda: service.agreed, "the last failover to be over", 60)
+    with serve_proxy(service.url, profile) as proxy:
+        old = service.primary
+        with proxy.connect() as client:
+            assert client.ask("SET", "k", "before") == "OK"
+            proxy.service.trigger("gone")
+            assert client.read_to_end() == (b"", "RST")
+        wait_for(lambda: proxy.metric("failovers_total") == 1, "the failover", 60)
+        assert proxy.events()[-1]["detail"] == "switched; what was lost by it is not known"
+        assert service.primary is not old
+        with proxy.connect() as client:
+            assert client.ask("ROLE")[0] == b"master"
+            assert client.ask("SET", "k", "after") == "OK"
+        assert ask(service.primary, "GET", "k") == b"after"
 
 
 def stored(primary, value):
