@@ -1,11 +1,14 @@
 """The last minutes: what is counted is told once, in the second in which it happened, and forgotten in time."""
 
+import json
+from contextlib import closing
 from time import monotonic
 
 import pytest
 
 from chaosproxy.control.timeline import Numbers, Timeline
-from tests.proxying import wait_for
+from tests import servers
+from tests.proxying import start_proxy, wait_for
 
 NONE = Numbers(
     profile="p", generation=1, commands=0, delayed=0, delay=0.0, connections=0, fired={"a": 0}
@@ -86,3 +89,33 @@ def test_route(ask, backend):
     assert ask("GET", "/timeline?after=5").json == {"seconds": [], "last": 5}
     assert ask("GET", "/timeline?after=x").status == 400
     assert ask("GET", "/timeline?before=5").status == 400
+
+
+SLOW = """\
+faults:
+- {fault: latency, name: slow, match: {commands: GET}, at: after_apply, delay: 20ms}
+"""
+
+
+def test_a_running_proxy():
+    """Every command, delay and fault is in just one of the seconds."""
+    redis = servers.start("valkey9")
+    try:
+        with start_proxy(redis.url, SLOW) as proxy, closing(proxy.connect()) as wire:
+            for number in range(3):
+                wire.ask("SET", "k", number)
+                wire.ask("GET", "k")
+
+            def seconds():
+                return json.loads(proxy.get("/timeline")[1])["seconds"]
+
+            def total(name):
+                return sum(second[name] for second in seconds())
+
+            wait_for(lambda: total("commands") == 6 and total("delayed") == 3, "the commands")
+            assert total("delay") == pytest.approx(0.06)
+            assert sum(second["fired"].get("slow", 0) for second in seconds()) == 3
+            assert seconds()[-1]["connections"] == 1
+            assert {second["profile"] for second in seconds()} == {"test"}
+    finally:
+        redis.stop()
