@@ -36,8 +36,8 @@ STACKS = {
 SECOND_REQUEST = 0.2
 #: A memory that takes longer than this under calm says something of the machine, in seconds.
 SLOW = 0.15
-#: How often a customer who sees an error sends the message again.
-TRIES = 10
+#: How often a customer who sees an error sends the message again, and after how many seconds.
+TRIES, AGAIN = 40, 0.2
 #: What customers write: every kind of character that takes more than one byte.
 TEXTS = [
     "Hello, my order 4711 has not arrived 😢",
@@ -106,6 +106,10 @@ class Customer:
             if "error" not in said:
                 break
             self.errors.append(said["error"])
+            if said["error"].startswith("Forgotten"):
+                # That is an answer too.
+                raise Refused(said["error"])
+            time.sleep(AGAIN)
         else:
             raise Refused(self.errors[-1])
         self.page += [text, said["answer"]]

@@ -45,7 +45,8 @@ def plays():
             running[program] = stage, [Pod(install, BOT.with_name(program)) for _ in range(2)]
         stage, pods = running[program]
         proxy = stage.proxy(scene.profile, *scene.options)
-        place, broken = Place(tuple(pods), proxy.url, stage.server.url), ""
+        place = Place(tuple(pods), proxy.url, stage.server.url, control=proxy.control)
+        broken = ""
         try:
             scene.play("library", place)
         except Broken as found:
@@ -100,3 +101,13 @@ def test_two_pods_of_langgraph(plays):
     assert broken.startswith("2 of 4 messages")
     assert (customer.errors, customer.raised.total()) == ([], 0)
     assert {event["command"] for event in fired} == {"JSON.SET", "SET"}
+
+
+@LIBRARIES
+@pytest.mark.parametrize("name", ["failover", "restart"])
+def test_redis_goes_away(library, name, plays):
+    """The outage is told, every time; the acknowledged writes that went with it are not: neither finds that turns are missing."""
+    customer, broken, fired = plays(library, SCENES[name])
+    assert customer.errors
+    assert "undone" in {event["applied"] for event in fired}
+    assert "of 12 messages, without" in broken or broken.startswith("taken for a new customer")
