@@ -219,9 +219,8 @@ class Intake:
     def _place_in_transaction(self, work: Work) -> None:
         """Count a queued command among the commands of its transaction, not of its pipeline."""
         transaction = self.line.modes.transaction
-        if transaction is None or not self.line.engine.counts_places:
-            return
-        if work.name.upper in modes.NEVER_QUEUED:
+        counts = self.line.engine.counts_places and work.name.upper not in modes.NEVER_QUEUED
+        if transaction is None or not counts:
             return
         mine = [e for e in transaction.entries if not getattr(e.element, "hidden", False)]
         following = self._next()
@@ -236,8 +235,7 @@ class Intake:
             del then
             line.means = swallow.means(replies)
 
-        gate = swallow.gate_before_multi(line.modes.db, line.world.scratch_db)
-        line.send_hidden(gate, now, done)
+        line.send_hidden(swallow.gate_before_multi(line.modes.db, line.world.scratch_db), now, done)
 
     def _act(self, work: Work, now: float) -> bool:
         """Forward the request, or do with it what was decided; False if that has to wait."""
