@@ -58,8 +58,11 @@ class Trio:
         }
         return len(said) == 1 and ask(self.primary, "ROLE")[0] == b"master"
 
-    def strangers(self, *, but: set[int]) -> list[str]:
-        """Normal clients of the servers' own ports: all that are not the proxy's (`but`: of these processes' ports)."""
+    def strangers(self, proxy: int) -> list[str]:
+        """Who is connected to a server's own port and is neither the proxy (a process), nor a Sentinel, nor a server."""
+        pids = [proxy, *(each.pid for each in (*self.nodes, *self.sentinels))]
+        ours = set().union(*map(sockets_of, pids))
+        ours |= {each.control.socket.getsockname()[1] for each in self.nodes}
         found = []
         for node in self.nodes:
             with node.connect() as own:
@@ -67,9 +70,12 @@ class Trio:
                 lines = own.ask("CLIENT", "LIST", "TYPE", "normal").decode().splitlines()
             for line in lines:
                 fields = dict(word.split("=", 1) for word in line.split() if "=" in word)
-                if int(fields["addr"].rpartition(":")[2]) not in {*but, port}:
-                    found.append(f"{node.port}: {line}")
-        return found
+                peer = int(fields["addr"].rpartition(":")[2])
+                if peer not in {*ours, port} and not fields["name"].startswith("sentinel-"):
+                    found.append((peer, f"{node.port}: {line}"))
+        # Sentinels and servers connect anew now and then, perhaps between the two looks.
+        ours = set().union(*map(sockets_of, pids))
+        return [line for peer, line in found if peer not in ours]
 
 
 def _start_sentinel(name: str, primary: Server) -> Server:

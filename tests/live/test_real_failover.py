@@ -326,7 +326,7 @@ def test_what_is_lost_is_what_is_named(before, two, style):
 def test_what_is_lost_is_what_is_named_in_many_runs(before, two, style, run):
     """The same with 300 ms of lag and 5,000 writes, ten times."""
     proxy = before(f"style: {style}, lag: 300ms")
-    run_once(proxy, two, 5000 // CLIENTS)
+    run_once(proxy, two, 5000)
 
 
 def test_embedded():

@@ -2,15 +2,19 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import redis
 from redis.sentinel import Sentinel
 
 from tests import servers
+from tests.clients import installs
 from tests.proxying import RunningProxy, serve_proxy, start_proxy, wait_for
-from tests.sentinels import SERVICE, Trio, ask, sockets_of, trio
+from tests.sentinels import SERVICE, Trio, ask, trio
 from tests.wire import Wire, decode
+
+PROGRAMS = Path(installs.__file__).parent / "programs"
 
 
 @pytest.fixture(scope="module", params=["redis70"])
@@ -128,6 +132,14 @@ def test_a_fault_starts_a_failover(service):
         assert ask(service.primary, "GET", "k") == b"after"
 
 
+def test_who_leaves_the_proxy_is_found(service):
+    """The servers' lists do show a client that comes by another way."""
+    with before(service) as (proxy, _), service.primary.connect() as client:
+        assert client.ask("CLIENT", "SETNAME", "stranger") == "OK"
+        (line,) = service.strangers(proxy.process.pid)
+        assert "name=stranger" in line
+
+
 def stored(primary, value):
     """Try to write, as an application does that has been told to try again."""
     try:
@@ -145,8 +157,36 @@ def read(replica):
 
 def strangers(service, proxy):
     """Nobody is connected to a server but the proxy, the Sentinels, the other servers and the test's own helper."""
-    ours = sockets_of(proxy.process.pid)
-    for each in (*service.nodes, *service.sentinels):
-        ours |= sockets_of(each.pid)
-        ours.add(each.control.socket.getsockname()[1])
-    assert service.strangers(but=ours) == []
+    assert service.strangers(proxy.process.pid) == []
+
+
+@pytest.mark.soak
+def test_ioredis_follows_a_failover(service):
+    """The Sentinel client of ioredis, with a failover in the middle of its writes: it goes on, and never leaves the proxy."""
+    try:
+        ioredis = installs.npm("ioredis@5.11.1")
+    except installs.Unavailable as reason:
+        pytest.skip(str(reason))
+    wait_for(lambda: service.agreed, "the last failover to be over", 60)
+    with before(service) as (proxy, port):
+        process = ioredis.start(PROGRAMS / "sentinel_ioredis.cjs", port, SERVICE)
+        try:
+            assert process.stdout.readline() == "writing\n"
+            strangers(service, proxy)
+            new = service.fail_over()
+            wait_for(
+                lambda: ask(new, "GET", "ioredis") not in (None, b"last"),
+                "its writes on the new primary",
+                60,
+            )
+            strangers(service, proxy)
+            process.stdin.write("end\n")
+            process.stdin.flush()
+            said = installs.result(process)
+        except BaseException:
+            process.kill()
+            process.communicate()
+            raise
+        assert said["seen"] == "last"
+        assert ask(new, "GET", "ioredis") == b"last"
+        assert not set(said["ports"]) & {each.port for each in service.nodes}
