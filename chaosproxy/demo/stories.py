@@ -7,14 +7,15 @@ import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from chaosproxy.demo import crash_tail, refresh, two_tabs, window
+from chaosproxy.demo import crash_tail, fallback, refresh, two_tabs, window
 from chaosproxy.demo.scene import Scene, Story
 from chaosproxy.profile import find, load
 from chaosproxy.service import Service
 
 CALM = "calm"
 STORIES = {
-    story.name: story for story in (two_tabs.STORY, refresh.STORY, window.STORY, crash_tail.STORY)
+    story.name: story
+    for story in (two_tabs.STORY, refresh.STORY, fallback.STORY, window.STORY, crash_tail.STORY)
 }
 
 
