@@ -133,6 +133,9 @@ class PrimaryFailsOver(Fault):
     the proxy, which holds the replication link back (`lag`, `lose`) and cuts it: as the failover begins, or at the switch where
     nothing says how far it lags. At the switch the standby is promoted, new connections go there, and what had not crossed is gone. Old
     connections stay with the old primary and read what that has; their writes are refused by the proxy.
+
+    With a cluster (--upstream redis+cluster://) style cluster has a replica take over by CLUSTER FAILOVER, and nothing else: of
+    the primary behind the listener that `match` names, or of any. Other styles are called off: nodes fail over by themselves.
     """
 
     positions = (Position.BEFORE_FORWARD,)

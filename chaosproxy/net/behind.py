@@ -15,6 +15,7 @@ from chaosproxy.core.engine import LiveRule
 from chaosproxy.core.match import LISTENER
 from chaosproxy.core.slot_map import Seat
 from chaosproxy.core.undo import Lost
+from chaosproxy.faults.failover import PrimaryFailsOver
 from chaosproxy.net.address import Address, Upstream
 from chaosproxy.net.cluster import Cluster
 from chaosproxy.net.dial import Dialler
@@ -174,6 +175,20 @@ class Behind:
         if live.fault.standby is None:
             return False
         return self._standby is not None or (self._guided is not None and self._guided.makes(live))
+
+    async def instead(self, live: LiveRule) -> str | None:
+        """A cluster makes its own failovers: have it make one in place of a rule's steps; gives what it did.
+
+        None: there is no cluster. Raises PairError.
+        """
+        if self._cluster is None:
+            return None
+        if not isinstance(live.fault, PrimaryFailsOver) or live.fault.style != "cluster":
+            raise PairError(
+                "a cluster's nodes fail over by themselves: only style: cluster can be had"
+            )
+        test = live.rule.match.connection
+        return await self._cluster.fail_over(None if test is None else test.listener)
 
     async def begin(self, live: LiveRule) -> None:
         """A rule's failover begins. Raises PairError if it cannot be made real although it should be."""

@@ -7,6 +7,7 @@ belongs to the cluster, and translations of the nodes' addresses to those of the
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from chaosproxy.core.addresses import Translate
@@ -14,6 +15,7 @@ from chaosproxy.core.syntax import ProtocolError
 from chaosproxy.core.value import decode
 from chaosproxy.net.address import Address
 from chaosproxy.net.dial import Dialler
+from chaosproxy.net.pair import PairError
 from chaosproxy.net.plan import Plan
 from chaosproxy.net.route import Route
 from chaosproxy.net.side import Side
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 POLL: Final = 1.0
 #: How long one node may take to say so, in seconds.
 _PATIENCE: Final = 2.0
+#: How long a replica may take to become a primary once it was asked to, in seconds, and how often it is looked.
+TAKING_OVER: Final = 10.0
+_SOON: Final = 0.01
 #: How many looks in a row a node has to be missing from before nobody is accepted for it any more.
 _MISSED: Final = 3
 
@@ -175,6 +180,38 @@ class Cluster:
         if said != node.id and (old.address.host, old.address.port) not in node.places:
             route.retarget(Dialler(Address(*node.places[0]), old.tls, old.timeout))
             _log.info("%s: has moved to %s", route.name, route.dialler.address)
+
+    # What failovers ask of it.
+
+    async def fail_over(self, name: str | None) -> str:
+        """Have a replica take over from the primary behind that listener, or from any; gives which did. Raises PairError."""
+        nodes = members([await _view(route.side) for route in self._proxy.routes])
+        replicas = {node.of: node for node in nodes if node.of}
+        for node in nodes:
+            number = self._directory.find_node(node)
+            if node.primary and node.id in replicas and name in {None, f"node-{number}"}:
+                replica = f"node-{self._directory.find_node(replicas[node.id])}"
+                await self._take_over(replica)
+                return f"{replica} has taken over from node-{number}"
+        raise PairError(f"{name or 'no node'} is no primary that has a replica")
+
+    async def _take_over(self, name: str) -> None:
+        """Have a replica become a primary, in agreement with the one it copies."""
+        route = self._proxy.routes.get(name)
+        if route is None:
+            raise PairError(f"{name} has no listener")
+        said = await route.side.request(b"CLUSTER", b"FAILOVER")
+        if said != b"+OK\r\n":
+            raise PairError(
+                f"{name} does not take over: {(said or b'-no answer')[1:].decode().strip()}"
+            )
+        end = monotonic() + TAKING_OVER
+        while (role := await route.side.request(b"ROLE")) and b"master" not in role[:20]:
+            if monotonic() > end:
+                raise PairError(f"{name} has not taken over within {TAKING_OVER:g} s")
+            await asyncio.sleep(_SOON)
+        if role is None:
+            raise PairError(f"{name} does not answer")
 
 
 def _number(route: Route) -> int:

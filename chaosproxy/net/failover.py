@@ -112,6 +112,11 @@ class Failovers:
         holding = True
         try:
             await self._answered()
+            if (done := await self._proxy.behind.instead(live)) is not None:
+                state.call_off()
+                self._proxy.counts.failovers += 1
+                self._tell(live, done)
+                return
             await self._proxy.behind.begin(live)
             while True:
                 while world.engine is engine and (step := state.step(monotonic())) is not None:

@@ -14,12 +14,16 @@ _ABSENT = frozenset({"noaddr", "handshake"})
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node as another one (`myself`: it itself) sees it. `places`: its address, and that with its host name."""
+    """One node as another one (`myself`: it itself) sees it. `places`: its address, and that with its host name.
+
+    `primary`: it is one that has slots. `of`: the id of the one that a replica copies.
+    """
 
     id: str
     places: tuple[Place, ...]
     myself: bool = False
     primary: bool = False
+    of: str = ""
 
 
 def read_nodes(text: bytes) -> list[Node]:
@@ -41,7 +45,8 @@ def read_nodes(text: bytes) -> list[Node]:
             continue
         hosts = [host] + [name for name in more[:1] if "=" not in name]
         places = tuple((each, int(port)) for each in dict.fromkeys(hosts) if each)
-        nodes.append(Node(words[0], places, "myself" in flags, "master" in flags))
+        primary = "master" in flags and len(words) > 8
+        nodes.append(Node(words[0], places, "myself" in flags, primary, words[3].strip("-")))
     return nodes
 
 

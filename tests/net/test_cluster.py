@@ -329,3 +329,35 @@ def test_every_server(name, serve_here):
 def only(said, ports):
     """A text of which, of all numbers, only these are left: times and offsets change while one looks."""
     return re.sub(r"\d+", lambda found: found[0] if found[0] in ports else "#", said)
+
+
+FAIL_OVER = """
+faults:
+- {fault: failover, match: {commands: ECHO, connection: {listener: LISTENER}}, when: {nth: 1}, style: STYLE}
+"""
+
+
+def fail_over(proxy, listener, style="cluster"):
+    """Have a rule begin a failover at that listener; gives what its events say."""
+    proxy.use(FAIL_OVER.replace("LISTENER", listener).replace("STYLE", style))
+    with Wire(routes(proxy)[listener][0]) as wire:
+        assert wire.ask("ECHO", "x") == b"x"
+    return [event["detail"] for event in proxy.wait_events(2)[-2:]]
+
+
+def test_a_failover_is_the_clusters_own(serve_here):
+    """`failover` has a real replica take over from the primary behind the listener it names; other styles are called off."""
+    with clusters.running(2, 2) as cluster:
+        proxy = serve_here(cluster.url)
+        primary, replica = cluster.nodes[1], cluster.nodes[3]
+        listeners = {port: name for name, (_, port) in routes(proxy).items()}
+        begins, done = fail_over(proxy, listeners[primary.port])
+        assert begins == "failover begins"
+        assert done == f"{listeners[replica.port]} has taken over from {listeners[primary.port]}"
+        clusters.wait(cluster.agree, "all to agree")
+        assert (replica.ask("ROLE")[0], primary.ask("ROLE")[0]) == (b"master", b"slave")
+        assert proxy.metric("failovers_total") == 1
+        said = fail_over(proxy, listeners[primary.port])[1]
+        assert said == f"called off: {listeners[primary.port]} is no primary that has a replica"
+        said = fail_over(proxy, listeners[replica.port], "sentinel")[1]
+        assert said.startswith("called off: a cluster's nodes fail over by themselves")

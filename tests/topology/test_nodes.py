@@ -21,7 +21,16 @@ def test_read():
     assert read_nodes(TEXT.encode()) == [
         Node(A, (("127.0.0.1", 7000),), myself=True, primary=True),
         Node(B, (("127.0.0.1", 7001), ("node-b.example", 7001)), primary=True),
-        Node(C, (("::1", 7002),)),
+        Node(C, (("::1", 7002),), of=A),
+    ]
+
+
+def test_roles():
+    """A primary has slots; a replica says of whom it is one; a node without either is neither."""
+    text = f"{A} h:7000@1 master - 0 0 1 connected\n{B} h:7001@1 slave,fail {A} 0 0 1 connected\n"
+    assert [(node.primary, node.of) for node in read_nodes(text.encode())] == [
+        (False, ""),
+        (False, A),
     ]
 
 
