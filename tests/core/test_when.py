@@ -5,6 +5,7 @@ import pytest
 from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.match import Exchange
+from chaosproxy.core.replay import Recording
 from chaosproxy.core.rule import When
 from chaosproxy.core.steering import trigger
 from chaosproxy.core.when import Counter, Turn
@@ -125,6 +126,17 @@ def test_what_could_not_act_spends_nothing():
         talk.expect_client("-ERR the write was dropped by the fault drop_write")
         talk.handshake("SET k 2", "+OK")
         assert talk.skipped("drop_write") == ["not_applicable", "limit"]
+
+
+def test_nothing_is_given_back_in_a_replay():
+    """In a replay nothing is spent, so what could not act gives nothing back; a request there is none of."""
+    event = {"n": 1, "fault": "rule", "ordinal": 1, "match": 1, "command": "GET"}
+    recording = Recording.of([event | {"digest": GET.digest()}])
+    counter = Counter(When(limit=1, trigger="manual"), 7, "rule", 0.0, recording)
+    turn = counter.take(exchange(), b"k", 5.0)
+    assert isinstance(turn, Turn)
+    counter.give_back(turn)
+    assert counter.requests == 0
 
 
 def test_a_request_waits_for_a_match_it_can_be_used_for():
