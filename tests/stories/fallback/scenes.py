@@ -136,7 +136,7 @@ class Place:
     pods: tuple[Pod, Pod]
     url: str
     direct: str
-    #: Whether nothing is in the way, so that it is the machine if the memory is slow.
+    #: Whether nothing slow is in the way, so that it is the machine if the memory is slow.
     calm: bool = False
     #: The proxy's control address, for what begins on request.
     control: str = ""
@@ -212,6 +212,9 @@ def two_requests(app: str, place: Place) -> Customer:
     if late > SECOND_REQUEST or (place.calm and not early):
         raise Void(f"the second was {late:.2f} s late; the first was answered by then: {early}")
     for message, said in zip(messages, answers, strict=True):
+        if "error" in said and said["slowest"] > SLOW:
+            # Longer than the second request takes to release the first one.
+            raise Void(f"the memory took {said['slowest']:.2f} s")
         assert "error" not in said, said
         customer.page += [message["text"], said["answer"]]
     place.verdict(customer)
