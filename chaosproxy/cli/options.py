@@ -90,7 +90,13 @@ _OPTIONS = (
         "--listen-sentinel",
         metavar="ADDR",
         default="127.0.0.1:26380",
-        help="With a redis+sentinel:// upstream: where clients find a Sentinel, which tells them of the proxy's own addresses only.",
+        help="With a redis+sentinel:// upstream, or --sentinel-service: where clients find a Sentinel, which tells them of the "
+        "proxy's own addresses only.",
+    ),
+    _option(
+        "--sentinel-service",
+        metavar="NAME",
+        help="Be a Sentinel for the upstream, under this name, where there is no real one: a `failover` is announced there.",
     ),
     _option(
         "--profile",

@@ -50,38 +50,52 @@ def find_servers(options: "RunOptions", profile: Profile, stack: ExitStack) -> S
     """
     embedded = options.upstream == EMBEDDED
     upstream = _read("redis://" if embedded else options.upstream, "--upstream")
-    standby = None
-    if options.standby == EMBEDDED:
-        if not embedded:
-            raise click.UsageError(
-                "--standby embedded is a replica of --upstream embedded; for another upstream give a server's URL"
-            )
-    elif options.standby is not None:
-        standby = _read(options.standby, "--standby")
-        if standby.sentinels or upstream.sentinels:
-            raise click.UsageError(
-                "--standby: where there are Sentinels, they say which servers there are"
-            )
-        if upstream.cluster or standby.cluster:
-            raise click.UsageError("--standby: a cluster has its own replicas")
-        if standby.address == upstream.address and not embedded:
-            raise click.UsageError(
-                f"--standby {standby.url}: this is the upstream; a standby is another server"
-            )
-    elif not embedded and (rules := profile.on_standby(needed=True)):
+    if options.sentinel_service and upstream.sentinels:
         raise click.UsageError(
-            f"fault '{rules[0]}' of profile {profile.name} needs a second server: give --standby URL, or "
-            "--upstream embedded, which then starts one"
+            "--sentinel-service: there are Sentinels already, and the URL has the service's name"
         )
+    standby = _standby(options, profile, upstream)
     wanted = upstream.tls or (standby is not None and standby.tls)
     tls = upstream_tls(options, wanted=wanted)
     if embedded:
         primary = _start(stack, _PRIMARY)
         upstream = parse_upstream(primary.url)
-        if options.standby == EMBEDDED or (options.standby is None and profile.on_standby()):
+        # One server that appears as a cluster has nodes to fail over to already.
+        used = options.standby is None and profile.on_standby() and not options.cluster_nodes
+        if options.standby == EMBEDDED or used:
             replica = _start(stack, (*_PRIMARY, "--replicaof", f"127.0.0.1 {primary.port}"))
             standby = parse_upstream(replica.url)
     return Servers(upstream, standby, tls, embedded)
+
+
+def _standby(options: "RunOptions", profile: Profile, upstream: Upstream) -> Upstream | None:
+    """Read where the standby is, None: there is none, or it is embedded. Raises click.UsageError."""
+    embedded = options.upstream == EMBEDDED
+    if options.standby == EMBEDDED:
+        if not embedded:
+            raise click.UsageError(
+                "--standby embedded is a replica of --upstream embedded; for another upstream give a server's URL"
+            )
+        return None
+    if options.standby is None:
+        if not embedded and (rules := profile.on_standby(needed=True)):
+            raise click.UsageError(
+                f"fault '{rules[0]}' of profile {profile.name} needs a second server: give --standby URL, or "
+                "--upstream embedded, which then starts one"
+            )
+        return None
+    standby = _read(options.standby, "--standby")
+    if standby.sentinels or upstream.sentinels:
+        raise click.UsageError(
+            "--standby: where there are Sentinels, they say which servers there are"
+        )
+    if upstream.cluster or standby.cluster:
+        raise click.UsageError("--standby: a cluster has its own replicas")
+    if standby.address == upstream.address and not embedded:
+        raise click.UsageError(
+            f"--standby {standby.url}: this is the upstream; a standby is another server"
+        )
+    return standby
 
 
 def _start(stack: ExitStack, options: tuple[str, ...]) -> Embedded:

@@ -36,9 +36,10 @@ class RunOptions:
     upstream: str
     standby: str | None
     listen: str
-    listen_sentinel: str
-    announce: str | None
     cluster_nodes: int
+    announce: str | None
+    listen_sentinel: str
+    sentinel_service: str | None
     profile: tuple[str, ...]
     seed: int | None
     set_: tuple[str, ...]
@@ -109,6 +110,7 @@ class RunOptions:
                 standby=servers.standby,
                 standby_tls=servers.standby_tls,
                 disposable=servers.disposable,
+                sentinel_service=self.sentinel_service or "",
                 listen_sentinel=_read(parse_address, self.listen_sentinel, "--listen-sentinel"),
                 max_connections=self.max_connections,
                 max_buffer=self.max_buffer,

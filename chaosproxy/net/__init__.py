@@ -18,6 +18,7 @@
 - sentinels.py: asks Sentinels where those are
 - sentinel.py: a Sentinel as clients see it
 - guided.py: these three together
+- own_sentinel.py: a Sentinel where there is no real one
 - behind.py: whatever stands behind a proxy, one server or more
 - plan.py: what a proxy is started with
 - proxy.py: all connections of one proxy, its profile in force, its start and its end

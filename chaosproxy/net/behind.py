@@ -20,6 +20,7 @@ from chaosproxy.net.address import Address, Upstream
 from chaosproxy.net.cluster import Cluster
 from chaosproxy.net.dial import Dialler
 from chaosproxy.net.guided import Guided
+from chaosproxy.net.own_sentinel import OwnSentinel
 from chaosproxy.net.pair import Node, PairError
 from chaosproxy.net.pretended import Pretended, seat
 from chaosproxy.net.route import Route
@@ -42,6 +43,9 @@ class Behind:
         self._guided: Guided | None = None
         self._settled = asyncio.Event()
         self._settled.set()
+        self._own: OwnSentinel | None = None
+        self._primaries: list[Route] = []
+        self._replica: Route | None = None
         # Connections that stayed with a server that is the primary no more.
         self._left_behind: set[int] = set()
         proxy.world.standby = proxy.plan.standby is not None
@@ -62,10 +66,32 @@ class Behind:
         if not len(proxy.routes):
             target = Address() if plan.upstream.sentinels else plan.upstream.address
             await proxy.routes.add(proxy.route(LISTENER, plan.listen, target))
+        self._primaries = [proxy.routes.first]
         if plan.upstream.sentinels:
             await self._start_guided()
-        elif plan.standby is not None:
+            return
+        if plan.standby is not None:
             await self._start_standby(plan.standby)
+        if plan.sentinel_service:
+            await self._start_own_sentinel()
+
+    async def _start_own_sentinel(self) -> None:
+        proxy, plan = self._proxy, self._plan
+        free = Address(plan.listen.host or "127.0.0.1", 0)
+        other = proxy.route("primary-2", free, plan.upstream.address)
+        self._primaries.append(other)
+        if self._standby is not None:
+            self._replica = proxy.route("replica", free, Address())
+            self._standby.lead_to_standby(self._replica)
+        for route in filter(None, (other, self._replica)):
+            await proxy.routes.add(route)
+            if not route.address.port:
+                # Nobody is let in yet; its port must be known all the same.
+                await route.open(asyncio.Protocol)
+                route.close()
+        replicas = [] if self._replica is None else [self._replica]
+        self._own = OwnSentinel(plan.sentinel_service, (proxy.routes.first, other), replicas)
+        await self._own.open(plan.listen_sentinel or free, plan.listen_tls)
 
     async def _start_standby(self, standby: Upstream) -> None:
         plan = self._plan
@@ -75,7 +101,7 @@ class Behind:
             Node("upstream", plan.upstream, dialler),
             Node("standby", standby, other),
             self._proxy.world,
-            lambda: self._proxy.routes.first,
+            lambda: self._primaries,
             disposable=plan.disposable,
         )
         self.mind()
@@ -115,6 +141,8 @@ class Behind:
         """The proxy ends: whatever was changed behind it is put back."""
         if self._guided is not None:
             self._guided.close()
+        if self._own is not None:
+            self._own.close()
         if self._cluster is not None:
             self._cluster.stop()
         if self._standby is not None:
@@ -145,7 +173,9 @@ class Behind:
     @property
     def sentinel(self) -> Address | None:
         """Where clients find a Sentinel, None: nowhere."""
-        return None if self._guided is None else self._guided.door.address
+        if self._guided is not None:
+            return self._guided.door.address
+        return None if self._own is None else self._own.address
 
     def seat(self, client: asyncio.Transport, route: Route) -> Seat | None:
         """Where a client that came by a route stands among a cluster's nodes, None: there is none."""
@@ -213,6 +243,13 @@ class Behind:
             self._settled.set()
         self._proxy.moved()
         return lost
+
+    def switched(self, live: LiveRule) -> None:
+        """A failover has switched, for real or not: those who ask the proxy's own Sentinel are told."""
+        if self._replica is not None and self._standby is not None:
+            self._standby.lead_to_standby(self._replica)
+        if self._own is not None and live.fault.standby is not None:
+            self._own.moved()
 
     async def rejoin(self, live: LiveRule) -> None:
         """The old primary becomes a replica of the new one. Raises PairError."""

@@ -235,6 +235,7 @@ class Failovers:
         lost = await (behind.switch(self._answered) if real else self._undo(live))
         now = monotonic()
         state.switch_done(now)
+        behind.switched(live)
         self._proxy.counts.failovers += 1
         if lost is None:
             self._tell(live, "switched; what was lost by it is not known")

@@ -15,7 +15,8 @@ class Plan:
 
     `announce`: what a cluster's clients are told in place of where the first node listens; port 0: that port.
     `cluster_nodes`: as how many nodes of a cluster one server is to appear, 0: as itself.
-    `listen_sentinel`: where clients find a Sentinel, None: nowhere. `disposable`: upstream and standby were started for this
+    `listen_sentinel`: where clients find a Sentinel, None: at a port of the kernel's choice, if there is one. `sentinel_service`:
+    what that calls the upstream, if there is no real Sentinel; "": then there is none. `disposable`: upstream and standby were started for this
     proxy and end with it.
     """
 
@@ -27,6 +28,7 @@ class Plan:
     standby_tls: ssl.SSLContext | None = None
     disposable: bool = False
     listen_sentinel: Address | None = None
+    sentinel_service: str = ""
     announce: Address | None = None
     cluster_nodes: int = 0
     max_connections: int = 8192

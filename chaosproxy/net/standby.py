@@ -6,7 +6,7 @@ switch itself, the old primary as a replica.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
 from chaosproxy.core.engine import LiveRule
@@ -27,8 +27,8 @@ _log = logging.getLogger("chaosproxy.standby")
 class Standby:
     """Two servers behind one route. `disposable`: they end with the proxy, so nothing has to be put back.
 
-    As long as no rule in force is about failovers the two are left as they are. `route` is asked for the route whose clients
-    go to the primary.
+    As long as no rule in force is about failovers the two are left as they are. `routes` is asked for those whose clients go to
+    the primary.
     """
 
     def __init__(
@@ -36,12 +36,12 @@ class Standby:
         primary: Node,
         standby: Node,
         world: World,
-        route: Callable[[], Route],
+        routes: Callable[[], Iterable[Route]],
         *,
         disposable: bool,
     ) -> None:
         self._world = world
-        self._route = route
+        self._routes = routes
         self._pair = Pair(primary, standby, lambda: world.table, disposable=disposable)
         self._attaching: asyncio.Task[None] | None = None
         self._problem = ""
@@ -102,14 +102,23 @@ class Standby:
         except PairError:
             pair.relay.thaw()
             raise
-        node, route = pair.primary, self._route()
-        route.dialler = node.dialler
-        route.side.close()
-        route.side = Side(node.dialler, node.upstream.username, node.upstream.password)
+        for route in self._routes():
+            self._lead(route, pair.primary)
         if lost.writes is None:
             _log.warning("what the switch has cost is not known: %s", lost.why)
             return None
         return Lost(tuple((write.command, write.keys) for write in lost.writes), (), ())
+
+    @staticmethod
+    def _lead(route: Route, node: Node) -> None:
+        """From here on a route leads to this server."""
+        route.dialler = node.dialler
+        route.side.close()
+        route.side = Side(node.dialler, node.upstream.username, node.upstream.password)
+
+    def lead_to_standby(self, route: Route) -> None:
+        """Have a route lead to the server that is the standby now."""
+        self._lead(route, self._pair.standby)
 
     async def rejoin(self) -> None:
         """The old primary is a replica of the new one from here on; it has its copy later. Raises PairError."""

@@ -66,6 +66,18 @@ def test_usage_errors(args, message):
     assert said.startswith(f"Error: {message}")
 
 
+def test_a_service_that_has_sentinels():
+    """The proxy is a Sentinel where there is none, and nowhere else."""
+    assert read("--sentinel-service", "mine").plan.sentinel_service == "mine"
+    status, said = read("--upstream", "redis+sentinel://h/m", "--sentinel-service", "mine")
+    assert (status, said) == (
+        2,
+        "Error: --sentinel-service: there are Sentinels already, and the URL has the service's name",
+    )
+    status, said = read("--upstream", "redis+sentinel://h/m", "--standby", "redis://h")
+    assert said == "Error: --standby: where there are Sentinels, they say which servers there are"
+
+
 def test_a_profile_that_needs_one(profile):
     """It does not start without: nothing it says could happen."""
     said = "fault 'there' of profile there needs a second server: give --standby URL, or --upstream embedded, which then starts one"

@@ -1,0 +1,115 @@
+"""The listener for Sentinel where there is no real one: the proxy itself says which server is the primary.
+
+Takes clients, and the routes of the service; gives them answers, and a message when a failover has moved the primary.
+
+The primary is said to be behind one of two listeners, and to have moved to the other one at a failover; both lead to whichever
+server is the primary, so nobody is left with one that is not.
+"""
+
+import asyncio
+import ssl
+from typing import Final, cast
+
+from chaosproxy.core.resp import RequestFramer
+from chaosproxy.core.syntax import ProtocolError
+from chaosproxy.net.address import Address
+from chaosproxy.net.listener import Listener
+from chaosproxy.net.route import Route
+from chaosproxy.topology.own_sentinel import Service, Visitor, messages
+
+#: A client that does not read what it is told is let go once so much waits for it, in bytes.
+_MOST: Final = 1 << 20
+
+
+class OwnSentinel:
+    """The Sentinel of one service. `primaries`: the two routes to the primary, first the one that is spoken of."""
+
+    def __init__(self, name: str, primaries: tuple[Route, Route], replicas: list[Route]) -> None:
+        self._name = name.encode()
+        self._primaries = primaries
+        self._replicas = replicas
+        self._listener = Listener()
+        self._clients: set[_Client] = set()
+        self.address = Address()
+
+    async def open(self, address: Address, tls: ssl.SSLContext | None) -> None:
+        """Listen. Raises OSError."""
+        self.address = await self._listener.start(address, lambda: _Client(self), tls)
+
+    def close(self) -> None:
+        """Listen no more, and end all that came."""
+        self._listener.close()
+        for client in list(self._clients):
+            client.end()
+
+    def moved(self) -> None:
+        """Another server is the primary: from here on it is behind the other listener, and whoever listens is told."""
+        old, new = self._primaries
+        self._primaries = new, old
+        for client in list(self._clients):
+            places = [(client.host, route.address.port) for route in (old, new)]
+            for channel, text in messages(self._name, places[0], places[1]):
+                client.hear(channel, text)
+
+    def service(self, host: bytes) -> Service:
+        """What a client is told that reaches this machine as `host`."""
+        primary = host, self._primaries[0].address.port
+        return Service(self._name, primary, [(host, each.address.port) for each in self._replicas])
+
+    def came(self, client: "_Client") -> None:
+        """A client is there."""
+        self._clients.add(client)
+
+    def left(self, client: "_Client") -> None:
+        """A client is gone."""
+        self._clients.discard(client)
+
+
+class _Client(asyncio.Protocol):
+    """One client, as asyncio sees it."""
+
+    def __init__(self, sentinel: OwnSentinel) -> None:
+        self._sentinel = sentinel
+        self._framer = RequestFramer()
+        self._visitor = Visitor()
+        self._transport: asyncio.Transport | None = None
+        self.host = b"127.0.0.1"
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        name = self._transport.get_extra_info("sockname")
+        if isinstance(name, tuple):
+            self.host = str(name[0]).encode()
+        self._sentinel.came(self)
+
+    def data_received(self, data: bytes) -> None:
+        self._framer.feed(data)
+        try:
+            while (frame := self._framer.next()) is not None:
+                words = [word or b"" for word in frame.args]
+                self._say(self._visitor.answer(words, self._sentinel.service(self.host)))
+                if self._visitor.leaving:
+                    self.end()
+                    return
+        except ProtocolError as error:
+            self._say(b"-ERR Protocol error: %s\r\n" % error.text.encode())
+            self.end()
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._transport = None
+        self._sentinel.left(self)
+
+    def hear(self, channel: bytes, text: bytes) -> None:
+        """It is told, if it listens."""
+        self._say(self._visitor.hears(channel, text))
+
+    def _say(self, data: bytes) -> None:
+        if self._transport is not None and data:
+            self._transport.write(data)
+            if self._transport.get_write_buffer_size() > _MOST:
+                self._transport.abort()
+
+    def end(self) -> None:
+        """The connection ends, after all that was said."""
+        if self._transport is not None:
+            self._transport.close()
