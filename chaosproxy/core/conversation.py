@@ -307,6 +307,7 @@ class Conversation:
         return {
             "id": line.connection,
             "address": line.address,
+            "listener": line.listener,
             "name": line.modes.name.decode("utf-8", "backslashreplace"),
             "db": line.modes.db,
             "protocol": line.modes.protocol,

@@ -13,6 +13,7 @@ from typing import Final
 from chaosproxy.core.admission import doors, shut_door, stays_shut
 from chaosproxy.core.effect import Effect
 from chaosproxy.core.engine import Engine
+from chaosproxy.core.scalar import closest
 from chaosproxy.net.route import Routes
 
 _FOREVER: Final = float("inf")
@@ -111,6 +112,19 @@ class Door:
         if self._closed_for is not None:  # it has been shut again meanwhile
             self._close()
         self.mind(monotonic())
+
+
+def strangers(engine: Engine, routes: Routes) -> list[str]:
+    """Give, for each rule that waits for what comes by a listener that there is not, what is to be said of that."""
+    names = [route.name for route in routes]
+    found = []
+    for live in engine.rules:
+        test = live.rule.match.connection
+        if test is not None and test.listener is not None and test.listener not in names:
+            near = closest(test.listener, names)
+            meant = f"did you mean '{near}'?" if near else f"there is {', '.join(names)}"
+            found.append(f"fault {live.name}: no listener is called '{test.listener}'; {meant}")
+    return found
 
 
 class Doors:

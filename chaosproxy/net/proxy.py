@@ -27,7 +27,7 @@ from chaosproxy.net.behind import Behind
 from chaosproxy.net.bypass import Bypass
 from chaosproxy.net.connection import Link
 from chaosproxy.net.dial import DialError, Dialler
-from chaosproxy.net.door import Doors
+from chaosproxy.net.door import Doors, strangers
 from chaosproxy.net.ending import Farewell
 from chaosproxy.net.entrance import Entrance
 from chaosproxy.net.failover import Failovers
@@ -103,6 +103,7 @@ class Proxy:
             found = Survey(False, self.world.server, self.world.table, "no answer in time")
         await self.routes.open()
         self.world.address = str(self.address)
+        self._warn_of_strangers()
         self.steered()
         return found
 
@@ -151,8 +152,13 @@ class Proxy:
             if not link.ended:
                 link.tell(link.conversation.switch)
         self.behind.mind()
+        self._warn_of_strangers()
         self.steered()
         return generation
+
+    def _warn_of_strangers(self) -> None:
+        for problem in strangers(self.world.engine, self.routes):
+            _log.warning("%s", problem)
 
     def steered(self) -> None:
         """Which rules act by themselves may have changed: one may want nobody to listen, or a failover to begin."""

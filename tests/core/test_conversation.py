@@ -444,6 +444,7 @@ def test_describe():
         assert talk.conversation.describe() == {
             "id": 1,
             "address": "10.0.0.9",
+            "listener": "redis",
             "name": "web",
             "db": 2,
             "protocol": 3,

@@ -8,6 +8,7 @@ import pytest
 
 from chaosproxy.net.address import Address
 from chaosproxy.net.tls import upstream_context
+from chaosproxy.service import ServiceError
 from tests import clusters, servers
 from tests.proxying import serve_proxy, wait_for
 from tests.wire import Wire
@@ -93,12 +94,7 @@ def test_matching_by_node(cluster, serve_here):
 
 def test_consecutive_ports(cluster, serve_here):
     """With a port given, nodes listen at that and those behind it; what is announced is told in their place."""
-    first = consecutive(2)
-    proxy = serve_here(
-        cluster.url,
-        listen=Address("127.0.0.1", first),
-        announce=Address("proxy.example", 17000),
-    )
+    first, proxy = consecutive(serve_here, cluster.url, announce=Address("proxy.example", 17000))
     assert [port for port, _ in routes(proxy).values()] == [first, first + 1]
     with proxy.connect() as wire:
         assert slots(wire) == [("proxy.example", 17000), ("proxy.example", 17001)]
@@ -107,20 +103,15 @@ def test_consecutive_ports(cluster, serve_here):
         assert slots(wire) == [("proxy.example", port) for port, _ in routes(proxy).values()]
 
 
-def consecutive(count):
-    """Find so many free ports in a row."""
-    while True:
+def consecutive(serve_here, url, **plan):
+    """Start a proxy at a port that has another free one behind it; gives the port, and the proxy."""
+    for _ in range(20):
         first = servers.free_port()
-        if first + count < 65536 and all(free(first + number) for number in range(count)):
-            return first
-
-
-def free(port):
-    try:
-        socket.create_server(("127.0.0.1", port)).close()
-    except OSError:
-        return False
-    return True
+        try:
+            return first, serve_here(url, listen=Address("127.0.0.1", first), **plan)
+        except ServiceError:
+            continue  # one of them is somebody else's
+    raise AssertionError("no two free ports in a row")
 
 
 def test_seeds(cluster, serve_here):
@@ -211,8 +202,7 @@ def test_sent_to_a_node_that_is_not_known_yet(serve_here):
 
 def test_a_port_that_cannot_be_had(cluster, serve_here, caplog):
     """Where no listener can be had the client is sent where it is already: it never leaves the proxy."""
-    first = consecutive(2)
-    proxy = serve_here(cluster.url, listen=Address("127.0.0.1", first))
+    first, proxy = consecutive(serve_here, cluster.url)
     inner = proxy.service._proxy
     proxy.service._loop.call(inner.behind.cluster.stop)
     proxy.service._loop.call(lambda: inner.routes.remove("node-2"))
@@ -305,12 +295,11 @@ def pairs(flat):
 
 
 @pytest.mark.parametrize("name", servers.NAMES)
-def test_every_server(name, serve_here):
+def test_every_server(name):
     """What any server says of a cluster says the same through the proxy, but for the ports, which are all the proxy's."""
     if reason := servers.available(name):
         pytest.skip(reason)
-    with clusters.running(1, 1, name) as cluster:
-        proxy = serve_here(cluster.url)
+    with clusters.running(1, 1, name) as cluster, serve_proxy(cluster.url) as proxy:
         ports = {str(here): str(there) for here, there in routes(proxy).values()}
         primary = cluster.nodes[0].ask("CLUSTER", "MYID").decode()
         asked = ["SLOTS", "SHARDS", "NODES", f"REPLICAS {primary}", f"SLAVES {primary}", "LINKS"]

@@ -12,7 +12,7 @@ from tests.proxying import serve_proxy, wait_for
 REFUSE = "faults:\n- {fault: admit, new_connections: refuse, for: 400ms}\n"
 REFUSE_LONG = "faults:\n- {fault: admit, new_connections: refuse, for: 60s}\n"
 REFUSE_LATER = (
-    "faults:\n- {fault: admit, when: {from: 300ms}, new_connections: refuse, for: 900ms}\n"
+    "faults:\n- {fault: admit, when: {from: 300ms}, new_connections: refuse, for: 3s}\n"
 )
 
 
@@ -137,3 +137,20 @@ def test_a_listener_that_comes_later(either_loop, redis70):
         assert not route.listening
         proxy.use("calm")
         wait_for(lambda: route.listening, "the door to open")
+
+
+def test_a_listener_that_is_not_there(either_loop, redis70, caplog):
+    """A rule that waits for what comes by a listener that there is not is told of, at the start and at a switch."""
+    rule = (
+        "faults:\n- {fault: disconnect, match: {connection: {listener: NAME}}, at: after_apply}\n"
+    )
+    with serve_proxy(redis70.url, rule.replace("NAME", "node-2"), cluster_nodes=2) as proxy:
+        proxy.use(rule.replace("NAME", "node-3"))
+        proxy.use(rule.replace("NAME", "sentinel"))
+    with serve_proxy(redis70.url, rule.replace("NAME", "reddis")):
+        pass
+    assert [r.message for r in caplog.records if "no listener" in r.message] == [
+        "fault disconnect: no listener is called 'node-3'; did you mean 'node-2'?",
+        "fault disconnect: no listener is called 'sentinel'; there is node-1, node-2",
+        "fault disconnect: no listener is called 'reddis'; did you mean 'redis'?",
+    ]
