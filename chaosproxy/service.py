@@ -203,12 +203,16 @@ class Service:
         return self.in_force()
 
     def strangers(self, sources: Sequence[Source], overrides: Sequence[str]) -> list[str]:
-        """Give what profiles speak of and the very server behind the proxy does not know."""
+        """Give what profiles speak of and is not there: commands the server does not know, a second server."""
         try:
-            load(sources, table=self._proxy.world.table, overrides=overrides)
+            profile = load(sources, table=self._proxy.world.table, overrides=overrides)
         except ProfileError as error:
             return [problem.render() for problem in error.problems]
-        return []
+        plan = self._settings.plan
+        if plan.standby is not None or plan.upstream.sentinels:
+            return []
+        needed = profile.on_standby(needed=True)
+        return [f"fault '{name}' needs a second server, and there is none" for name in needed]
 
     def trigger(self, name: str) -> dict[str, Any]:
         """Ask a fault to act, and give its status. Raises UnknownFaultError and CannotTriggerError."""

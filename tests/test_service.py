@@ -8,7 +8,7 @@ import pytest
 
 from chaosproxy.net.address import Address, parse_address, parse_upstream
 from chaosproxy.net.plan import Plan
-from chaosproxy.profile import find, load
+from chaosproxy.profile import Source, find, load
 from chaosproxy.service import Service, ServiceError, Settings
 from tests.proxying import wait_for
 from tests.wire import Wire
@@ -106,3 +106,46 @@ def test_cannot_start(redis70, tmp_path, which):
             Service(settings(redis70.url, **more))
     assert str(caught.value) == said
     wait_for(lambda: threading.active_count() <= before, "its threads to end")
+
+
+def test_strangers(start, redis70):
+    """What a profile speaks of and is not there: a command of another server's, a second server."""
+    service = start(redis70.url)
+    new = (
+        "faults: [{fault: latency, match: {commands: [GET, HEXPIRE]}, at: after_apply, delay: 1ms}]"
+    )
+    two = "faults: [{fault: run, name: there, commands: [[PING]], where: standby, at: after_apply}]"
+    for text, said in (
+        (new, "unknown command HEXPIRE"),
+        (two, "fault 'there' needs a second server"),
+    ):
+        (stranger,) = service.strangers([Source("x", text.encode(), "x.yaml")], ())
+        assert said in stranger
+    assert service.strangers([find("lost-ack")], ()) == []
+
+
+def test_listeners(start, redis70):
+    """One more listener with a server of its own, and without it again; what cannot be is told."""
+    service = start(redis70.url)
+    where = service.add_listener("more", "127.0.0.1:0", f"127.0.0.1:{redis70.port}")
+    with Wire(int(where.rpartition(":")[2])) as client:
+        assert client.ask("PING") == "PONG"
+        service.remove_listener("more")
+        assert client.read_to_end() == (b"", "FIN")
+    with pytest.raises(ValueError, match="expected HOST:PORT"):
+        service.add_listener("more", "127.0.0.1:0", "nowhere:x")
+    with pytest.raises(OSError, match="in use"):
+        service.add_listener("more", str(service.listen), f"127.0.0.1:{redis70.port}")
+
+
+def test_until_they_have_left(start, redis70):
+    """As long as somebody is connected, but not for ever."""
+    service = start(redis70.url)
+    with Wire(service.listen.port) as client:
+        client.ask("PING")
+        began = monotonic()
+        service.wait_until_left(0.2)
+        assert monotonic() - began >= 0.2
+        threading.Timer(0.1, client.close).start()
+        service.wait_until_left(20)
+        assert monotonic() - began < 15

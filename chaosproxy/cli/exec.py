@@ -22,6 +22,7 @@ from chaosproxy import __version__
 from chaosproxy.cli import child, logs
 from chaosproxy.cli.options import run_options, with_defaults
 from chaosproxy.cli.progress import Progress
+from chaosproxy.cli.run import ready, write_whole
 from chaosproxy.cli.servers import EMBEDDED
 from chaosproxy.cli.settings import RunOptions
 from chaosproxy.net.address import parse_upstream
@@ -104,14 +105,14 @@ def command(ctx: click.Context, /, options: RunOptions, **given: Any) -> None:
         except NoSuchFaultError as error:
             raise click.UsageError(f"--require-fired: {error}") from None
         stack.enter_context(child.Signals())
-        outcome = _run(settings, wanted)
+        outcome = _run(settings, options, wanted)
         run = _told(outcome, settings, options, wanted, required)
         _leave_report(run, wanted.report, options)
         _say(run)
     ctx.exit(run.exit_status)
 
 
-def _run(settings: Settings, wanted: _Wanted) -> _Outcome:
+def _run(settings: Settings, options: RunOptions, wanted: _Wanted) -> _Outcome:
     """Run the command under a proxy, to the end of both."""
     try:
         service = Service(settings)
@@ -120,6 +121,8 @@ def _run(settings: Settings, wanted: _Wanted) -> _Outcome:
     started, began = datetime.now(UTC).isoformat(timespec="milliseconds"), monotonic()
     progress = Progress(stderr, lambda: (service.commands, _fired(service)))
     try:
+        if options.ready_file is not None:
+            write_whole(options.ready_file, ready(service))
         environment = os.environ | _variables(service, settings, wanted.env)
         status = child.run(wanted.command, environment, progress.tick, _TICK)
     except child.ChildError as error:

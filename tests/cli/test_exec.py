@@ -139,6 +139,16 @@ def test_what_the_command_finds(lost):
     assert done.returncode == 3, done.stderr
 
 
+def test_ready_file(lost, tmp_path):
+    """It is there when the command begins, and says what `run` says."""
+    path = tmp_path / "ready.json"
+    done = run_exec(*lost, "--ready-file", str(path), command=("cat", str(path)))
+    said = json.loads(done.stdout)
+    assert said["url"] == f"redis://{said['listen']}"
+    assert (said["profile"], said["seed"]) == ("lost-ack", json.loads(path.read_text())["seed"])
+    assert run_exec(*lost, "--ready-file", str(tmp_path / "x" / "y")).returncode == 1
+
+
 def test_control_off(lost):
     """Without a control API there is none to be found."""
     code = "import os; raise SystemExit('CHAOSPROXY_CONTROL_URL' in os.environ)"
