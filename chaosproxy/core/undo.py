@@ -9,8 +9,8 @@ on its way nobody else writes to its places (`claim`). Writes to other places pa
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from chaosproxy.core.memory import Image
@@ -53,11 +53,15 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What is lost at a switch: the writes (name and keys, in their order), and those that cannot be undone (name, why)."""
+    """What is lost at a switch: the writes (name and keys, in their order), and those that cannot be undone (name, why).
+
+    `requests` undo it, `puts` are the keys that they put back, one a request (None: it is about none).
+    """
 
     writes: tuple[tuple[str, tuple[bytes, ...]], ...]
     kept: tuple[tuple[str, str], ...]
     requests: tuple[bytes, ...]
+    puts: tuple[bytes | None, ...] = ()
 
 
 @dataclass(slots=True)
@@ -215,25 +219,31 @@ def _lost(taken: Sequence[Written]) -> Lost:
     writes = [write for each in reversed(taken) for write in each.writes]
     kept = [each for unit in reversed(taken) for each in unit.kept]
     requests: list[bytes] = []
+    puts: list[bytes | None] = []
     first: dict[Place, Image | None] = {}
+    unknown: set[bytes] = set()
     db = 0
+
+    def ask(request: bytes, key: bytes | None = None) -> None:
+        requests.append(request)
+        puts.append(key)
 
     def put_back() -> None:
         nonlocal db
         for (where, key), image in first.items():
             if image is None:
-                kept.append((key.decode("utf-8", "backslashreplace"), "no_image"))
+                unknown.add(key)
                 continue
             if where != db:
-                requests.append(encode_command(b"SELECT", b"%d" % where))
+                ask(encode_command(b"SELECT", b"%d" % where))
                 db = where
-            requests.append(restore(key, image))
+            ask(restore(key, image), key)
         first.clear()
 
     for each in taken:
         if each.swap is not None:
             put_back()
-            requests.append(encode_command(b"SWAPDB", *(b"%d" % swapped for swapped in each.swap)))
+            ask(encode_command(b"SWAPDB", *(b"%d" % swapped for swapped in each.swap)))
         # What one that nobody answered for does not know says nothing.
         first.update(
             (place, image)
@@ -242,8 +252,16 @@ def _lost(taken: Sequence[Written]) -> Lost:
         )
     put_back()
     if db:
-        requests.append(encode_command(b"SELECT", b"0"))
-    return Lost(tuple(writes), tuple(kept), tuple(requests))
+        ask(encode_command(b"SELECT", b"0"))
+    lost = Lost(tuple(writes), tuple(kept), tuple(requests), tuple(puts))
+    return _but(lost, unknown, "no_image")
+
+
+def _but(lost: Lost, keys: Collection[bytes], why: str) -> Lost:
+    """The same without the writes to these keys, which were not put back."""
+    stays = [name for name, own in lost.writes if not set(own).isdisjoint(keys)]
+    gone = tuple(write for write in lost.writes if set(write[1]).isdisjoint(keys))
+    return replace(lost, writes=gone, kept=lost.kept + tuple((name, why) for name in stays))
 
 
 def refused(lost: Lost, replies: Sequence[bytes] | None) -> Lost:
@@ -254,9 +272,9 @@ def refused(lost: Lost, replies: Sequence[bytes] | None) -> Lost:
     if array is None:
         why = "side_connection" if replies is None else "refused"
         kept = tuple((name, why) for name, _ in lost.writes)
-        return Lost((), lost.kept + kept, lost.requests)
-    count = sum(raw[:1] == b"-" for raw in array)
-    return Lost(lost.writes, lost.kept + (("RESTORE", "refused"),) * count, lost.requests)
+        return replace(lost, writes=(), kept=lost.kept + kept)
+    pairs = zip(lost.puts, array, strict=False)
+    return _but(lost, {key for key, raw in pairs if key is not None and raw[:1] == b"-"}, "refused")
 
 
 def restore(key: bytes, image: Image) -> bytes:

@@ -203,8 +203,8 @@ def test_what_is_not_known():
     write(log, A, None, at=1)
     write(log, A, b"2", at=2)
     lost = lose(log)
-    assert (lost.requests, lost.kept) == ((), (("a", "no_image"),))
-    assert len(lost.writes) == 2
+    assert (lost.requests, lost.writes) == ((), ())
+    assert lost.kept == (("SET", "no_image"),) * 2
 
 
 def test_what_nobody_answered_for():
@@ -237,7 +237,7 @@ def test_what_cannot_be_undone():
     assert lose(log) == Lost((), (("FLUSHALL", "sweeps"),), ())
 
 
-LOST = Lost((("SET", (b"a",)),), (), (b"request",))
+LOST = Lost((("SET", (b"a",)),), (), (b"request",), (b"a",))
 
 
 @pytest.mark.parametrize(
@@ -246,8 +246,8 @@ LOST = Lost((("SET", (b"a",)),), (), (b"request",))
         ([b"+OK\r\n", b"+QUEUED\r\n", b"*1\r\n+OK\r\n"], LOST.writes, ()),
         (
             [b"+OK\r\n", b"+QUEUED\r\n", b"*1\r\n-ERR no\r\n"],
-            LOST.writes,
-            (("RESTORE", "refused"),),
+            (),
+            (("SET", "refused"),),
         ),
         ([b"-NOPERM\r\n", b"+OK\r\n", b"-ERR EXEC\r\n"], LOST.writes, ()),
         ([b"+OK\r\n", b"-NOPERM\r\n", b"-EXECABORT\r\n"], (), (("SET", "refused"),)),
@@ -256,4 +256,13 @@ LOST = Lost((("SET", (b"a",)),), (), (b"request",))
 )
 def test_what_the_server_said(replies, writes, kept):
     """Nothing is called undone that was not."""
-    assert refused(LOST, replies) == Lost(writes, kept, LOST.requests)
+    assert refused(LOST, replies) == Lost(writes, kept, LOST.requests, LOST.puts)
+
+
+def test_what_the_server_said_of_one_key():
+    """Writes to a key that could not be put back are not lost; the others are."""
+    writes = (("SET", (b"a",)), ("MSET", (b"a", b"b")), ("DEL", (b"b",)))
+    lost = Lost(writes, (), (b"SELECT", b"a", b"b"), (None, b"a", b"b"))
+    found = refused(lost, [b"+OK\r\n", *[b"+QUEUED\r\n"] * 3, b"*3\r\n+OK\r\n-ERR no\r\n+OK\r\n"])
+    assert found.writes == (("DEL", (b"b",)),)
+    assert found.kept == (("SET", "refused"), ("MSET", "refused"))

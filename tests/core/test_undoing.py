@@ -344,7 +344,7 @@ def test_the_side_connection_fails():
         talk.expect_upstream("MOVE k 3")
         talk.upstream(":1")
         talk.expect_client(":1")
-        assert fail_over(talk).kept == (("k", "no_image"),)
+        assert fail_over(talk).kept == (("MOVE", "no_image"),)
 
 
 def test_one_that_waits():
