@@ -11,9 +11,7 @@ from tests.proxying import serve_proxy, wait_for
 
 REFUSE = "faults:\n- {fault: admit, new_connections: refuse, for: 400ms}\n"
 REFUSE_LONG = "faults:\n- {fault: admit, new_connections: refuse, for: 60s}\n"
-REFUSE_LATER = (
-    "faults:\n- {fault: admit, when: {from: 300ms}, new_connections: refuse, for: 3s}\n"
-)
+REFUSE_LATER = "faults:\n- {fault: admit, when: {from: 300ms}, new_connections: refuse, for: 3s}\n"
 
 
 @pytest.fixture
@@ -109,11 +107,12 @@ def test_one_listener(either_loop, redis70):
     with serve_proxy(redis70.url, cluster_nodes=3) as proxy:
         ports = [here.port for here, _ in proxy.service.nodes.values()]
         rule = "{fault: admit, match: {connection: {listener: node-2}}, new_connections: refuse, for: 60s}"
-        also = "{fault: admit, new_connections: refuse, for: 300ms}"
+        also = "{fault: admit, name: all, new_connections: refuse, for: 60s}"
         proxy.use(f"faults:\n- {rule}\n")
         assert [listens_at(port) for port in ports] == [True, False, True]
         proxy.use(f"faults:\n- {rule}\n- {also}\n")
         assert not any(map(listens_at, ports))
+        proxy.service.enable("all", False)
         wait_for(lambda: listens_at(ports[0]) and listens_at(ports[2]), "the others' door to open")
         assert not listens_at(ports[1])
         proxy.use("calm")
