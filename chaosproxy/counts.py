@@ -6,6 +6,7 @@ Takes effects as they happen; gives numbers that `metrics.py` reads whenever som
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Container, Mapping
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final
 
@@ -19,6 +20,19 @@ OTHER: Final = "other"
 
 #: What has happened: all that is counted, and of which `Fired` is an event too.
 Countable = Matched | Skipped | Fired | KeysTouched | ProtocolFault
+
+
+@dataclass(frozen=True, slots=True)
+class Gauges:
+    """What is now: connections, commands held back, bytes held back, and the profile in force."""
+
+    connections: int
+    held_commands: int
+    buffered_bytes: int
+    profile: str
+    seed: int
+    generation: int
+    events_lost: int
 
 
 class Histogram:

@@ -4,7 +4,6 @@ Takes Counts, tallies and a view of the connections; gives the text of /metrics 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
 from prometheus_client import CollectorRegistry
@@ -20,20 +19,7 @@ from prometheus_client.registry import Collector
 
 from chaosproxy import __version__
 from chaosproxy.core.world import BUCKETS, Tally
-from chaosproxy.counts import DELAY_BUCKETS, Counts
-
-
-@dataclass(frozen=True, slots=True)
-class Gauges:
-    """What is now: connections, commands held back, bytes held back, and the profile in force."""
-
-    connections: int
-    held_commands: int
-    buffered_bytes: int
-    profile: str
-    seed: int
-    generation: int
-    events_lost: int
+from chaosproxy.counts import DELAY_BUCKETS, Counts, Gauges
 
 
 class Metrics:

@@ -12,17 +12,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Lock
 from time import monotonic, sleep, time
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from chaosproxy import __version__
 from chaosproxy.control.backend import BusyError
-from chaosproxy.control.server import ControlServer
 from chaosproxy.control.timeline import Numbers, Timeline
 from chaosproxy.control.toxiproxy import Toxiproxy
 from chaosproxy.core.replay import Recording
 from chaosproxy.core.rule import Profile
+from chaosproxy.counts import Gauges
 from chaosproxy.journal import Journal
-from chaosproxy.metrics import Gauges, Metrics
 from chaosproxy.net import steer
 from chaosproxy.net.address import Address, parse_address, with_credentials
 from chaosproxy.net.loop import LoopThread, allow_connections
@@ -30,6 +29,9 @@ from chaosproxy.net.plan import Plan
 from chaosproxy.net.proxy import Proxy
 from chaosproxy.net.survey import Survey
 from chaosproxy.profile import ProfileError, Source, load
+
+if TYPE_CHECKING:
+    from chaosproxy.control.server import ControlServer
 
 #: How long replies on their way are waited for when stopping, in seconds.
 GRACE: Final = 5.0
@@ -75,7 +77,6 @@ class Service:
         plan = self._plan()
         self.recording = settings.recording
         self._proxy = Proxy(plan, settings.profile, settings.seed, self.journal, settings.recording)
-        self._metrics = Metrics(self._proxy.counts, self._proxy.world.tallies, self._gauges)
         self._last_gauges = steer.gauges(self._proxy, 0)
         self._control: ControlServer | None = None
         self._timeline = Timeline(self._numbers)
@@ -88,10 +89,18 @@ class Service:
             except OSError as error:
                 where = error.filename or plan.listen
                 raise ServiceError(f"cannot listen on {where}: {_why(error)}") from None
+            # What HTTP needs is read in once clients are served.
+            from chaosproxy.control import server  # noqa: PLC0415
+            from chaosproxy.metrics import Metrics  # noqa: PLC0415
+
+            counts, tallies = self._proxy.counts, self._proxy.world.tallies
+            self._metrics = Metrics(counts, tallies, self._gauges)
             if settings.control is not None:
                 self._timeline.start()
                 try:
-                    self._control = ControlServer(settings.control, self, settings.control_token)
+                    self._control = server.ControlServer(
+                        settings.control, self, settings.control_token
+                    )
                 except OSError as error:
                     where = f"cannot listen on {settings.control} for control"
                     raise ServiceError(f"{where}: {_why(error)}") from None

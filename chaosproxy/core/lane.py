@@ -14,7 +14,6 @@ replies    whole replies, no more than are owed; no pushes, no attributes, no er
 Lengths are read as the framers read them, from the same tables.
 """
 
-from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
@@ -45,6 +44,8 @@ _SIZES: Final = {key: length + size + 2 for key, (length, size) in ARGUMENTS.ite
 _AGGREGATES: Final = {kind: WIDTH[kind] for kind in b"*~%"}
 #: Where an error may say where to go, and that is to be translated.
 _NO_ERRORS: Final = LINES.replace(b"-", b"")
+#: So many that were answered are kept before they are thrown away together.
+_MANY: Final = 1024
 #: No command's name ends before this, counted from the command's first byte.
 _BEFORE_NAME: Final = 10
 _STAR: Final = ord("*")
@@ -60,7 +61,7 @@ class Lane:
     """
 
     __slots__ = (
-        "_here", "_intake", "_line", "_lines", "_place", "_returns", "_unanswered", "_world", "open", "taken",
+        "_first", "_here", "_intake", "_line", "_lines", "_place", "_returns", "_unanswered", "_world", "open", "taken",
     )  # fmt: skip
 
     def __init__(self, line: Line, intake: Intake, returns: Returns) -> None:
@@ -70,8 +71,10 @@ class Lane:
         self._intake = intake
         self._returns = returns
         self._here: Exchange | None = None
-        # Each command's name and when it was forwarded; one and the same entry for those of a name that came together.
-        self._unanswered: deque[tuple[Name, float]] = deque()
+        # Each command's name and when it was forwarded; one and the same entry for those of a name that came together. Those
+        # before `_first` are answered. An empty list takes nothing, which a deque does not: most connections are idle.
+        self._unanswered: list[tuple[Name, float]] = []
+        self._first = 0
         # How many of the batch went this way since the lane was left last.
         self._place = 0
         self.open = False
@@ -79,7 +82,12 @@ class Lane:
 
     def __len__(self) -> int:
         """How many commands that went this way are unanswered."""
-        return len(self._unanswered)
+        return len(self._unanswered) - self._first
+
+    @property
+    def unanswered(self) -> Sequence[tuple[Name, float]]:
+        """The names of the commands that went this way and are unanswered, and when they did."""
+        return self._unanswered[self._first :]
 
     def look(self) -> None:
         """Something has happened on the line: see whether the lane is open now."""
@@ -101,12 +109,13 @@ class Lane:
         if self._place:
             self._intake.place, self._place = self._place, 0
             self._intake.handshake = False
-        for name, since in self._unanswered:
+        for name, since in self.unanswered:
             slot = Slot(name, (), since)
             line.slots.append(slot)
             line.expect.append(slot)
             line.blocking += name.blocking
         self._unanswered.clear()
+        self._first = 0
 
     def requests(self, data: bytes, now: float) -> bool:  # noqa: C901 - every command: one loop
         """Whether these bytes from the client may go on as they are; else they must be received next."""
@@ -192,33 +201,32 @@ class Lane:
 
     def replies(self, data: bytes, now: float) -> bool:
         """Whether these bytes from the upstream may go on as they are; else they must be received next."""
-        unanswered = self._unanswered
+        unanswered, first = self._unanswered, self._first
         if not unanswered:
             return False
         try:
             count = _count(data, self._lines)
         except ProtocolError:
             return False
-        if not 0 < count <= len(unanswered):
+        last = first + count
+        if not 0 < count <= len(unanswered) - first:
             return False
-        entry = unanswered.popleft()
-        run = 1
-        for _ in range(count - 1):
-            following = unanswered.popleft()
-            if following is entry:
-                run += 1
-                continue
-            _took(entry, run, now)
-            entry, run = following, 1
-        _took(entry, run, now)
+        while first < last:
+            entry = name, since = unanswered[first]
+            begin = first
+            first += 1
+            while first < last and unanswered[first] is entry:
+                first += 1
+            if not name.blocking:
+                name.tally.took(now - since, first - begin)
+        if first == len(unanswered):
+            unanswered.clear()
+            first = 0
+        elif first >= _MANY:
+            del unanswered[:first]
+            first = 0
+        self._first = first
         return True
-
-
-def _took(entry: tuple[Name, float], run: int, now: float) -> None:
-    """So many commands of one name that came together are answered."""
-    name, since = entry
-    if not name.blocking:
-        name.tally.took(now - since, run)
 
 
 def _header(data: bytes, pos: int) -> tuple[int, int]:

@@ -68,7 +68,8 @@ class ReplyFramer:
     )
 
     def __init__(self) -> None:
-        self._ready: deque[ReplyFrame] = deque()
+        # Made when there is something to be in it: most connections are idle, and an empty one takes 760 bytes.
+        self._ready: deque[ReplyFrame] | None = None
         self._broken: str | None = None
         self._ended = False
         # What is not handed out, in order: bytes read of the unfinished frame (how many: `_read`), and
@@ -107,8 +108,10 @@ class ReplyFramer:
 
         Raises ProtocolError, then and ever after, where the bytes are no reply; `rest` has them.
         """
-        if self._ready:
-            return self._ready.popleft()
+        if (ready := self._ready) is not None:
+            frame = ready.popleft()
+            self._ready = ready or None
+            return frame
         if self._broken is not None:
             raise ProtocolError(self._broken)
         return None
@@ -148,8 +151,8 @@ class ReplyFramer:
     def rest(self) -> bytes:
         """Hand out all that was not handed out, complete frames too. No frames come after this."""
         tail = self._tail[self._given :]
-        out = b"".join((*(frame.raw for frame in self._ready), *self._done, tail))
-        self._ready.clear()
+        out = b"".join((*(frame.raw for frame in self._ready or ()), *self._done, tail))
+        self._ready = None
         self._done.clear()
         self._tail = b""
         self._read = self._given = self._kind = 0
@@ -159,7 +162,8 @@ class ReplyFramer:
 
     def _scan(self, buf: bytes) -> None:  # noqa: C901, PLR0915 - every reply: one loop, local names
         """Read `buf`, which begins with the tail or where a value goes on, as far as it goes."""
-        end, find, array, bulk, ready = len(buf), buf.find, ARRAYS.get, ARGUMENTS.get, self._ready
+        end, find, array, bulk = len(buf), buf.find, ARRAYS.get, ARGUMENTS.get
+        ready = deque[ReplyFrame]() if self._ready is None else self._ready
         left, kind, header, head = self._left, self._kind, self._header, self._head
         look, long = self._look, self._long
         # Bytes before `begin` are handed out or in a frame, those before `pos` are read. `old`: the
@@ -175,10 +179,10 @@ class ReplyFramer:
                 if not left:
                     if pos > end:
                         break
+                    frame = ReplyFrame(buf[begin:pos], kind, head, header, True)
                     if old:
-                        self._complete(ReplyFrame(buf[begin:pos], kind, head, header, True))
-                    else:
-                        ready.append(ReplyFrame(buf[begin:pos], kind, head, header, True))
+                        self._complete(frame)
+                    ready.append(frame)
                     begin, old, left, kind, head = pos, False, 1, 0, None
                 if pos >= end:
                     break
@@ -241,10 +245,12 @@ class ReplyFramer:
                     pos += found[1]
         except ProtocolError as error:
             self._broken, self._ended = error.text, True
+            self._ready = ready or None
             self._keep(buf[begin:])
             self._tail = b""
             self._given = 0
             return
+        self._ready = ready or None
         self._left, self._kind, self._header, self._head = left, kind, header, head
         self._look, self._long = look, long
         self._skip = max(0, pos - end)
@@ -265,7 +271,6 @@ class ReplyFramer:
         self._done.clear()
         self._read = 0
         self._cut = False
-        self._ready.append(frame)
 
 
 def elements(raw: bytes) -> tuple[bytes, list[bytes], list[bytes]]:

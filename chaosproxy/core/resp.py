@@ -66,9 +66,10 @@ class RequestFramer:
     )
 
     def __init__(self) -> None:
-        self._ready: deque[RequestFrame] = deque()
+        # Made when there is something to be in it: most connections are idle, and an empty one takes 760 bytes.
+        self._ready: deque[RequestFrame] | None = None
         self._broken: str | None = None
-        self._ended = False
+        self._ended = self._lost = self._cut = False
         # What is not handed out, in order: bytes that make no command, bytes read of the unfinished
         # frame, and the unread tail from `_given` on. An argument that is still coming grows the
         # tail piece by piece; they are joined once, when all of it is there.
@@ -77,13 +78,11 @@ class RequestFramer:
         self._tail: list[bytes] = []
         self._tail_size = self._given = 0
         # The unfinished frame: arguments read and owed, bytes read. Once an argument's header is
-        # read: the bytes from the tail's start to the argument's end, and whether it has lost some.
+        # read: the bytes from the tail's start to the argument's end; `_lost`: it has lost some.
         self._args: list[bytes | None] = []
         self._left = self._size = self._need = 0
-        self._lost = False
-        # Whether some of it was handed out; then how many arguments were checked against KEEP and
+        # Once some of it was handed out (`_cut`): how many arguments were checked against KEEP and
         # KEEP_ALL, and how many bytes of them are kept.
-        self._cut = False
         self._checked = self._kept = 0
 
     def feed(self, data: bytes) -> None:
@@ -98,15 +97,17 @@ class RequestFramer:
 
         Raises ProtocolError, then and ever after, where the bytes are no request; `rest` has them.
         """
-        if self._ready:
-            return self._ready.popleft()
+        if (ready := self._ready) is not None:
+            frame = ready.popleft()
+            self._ready = ready or None
+            return frame
         if self._broken is not None:
             raise ProtocolError(self._broken)
         return None
 
     def peek(self) -> RequestFrame | None:
         """Give the next complete frame without taking it, or None."""
-        return self._ready[0] if self._ready else None
+        return None if self._ready is None else self._ready[0]
 
     @property
     def partial(self) -> int:
@@ -159,8 +160,8 @@ class RequestFramer:
     def rest(self) -> bytes:
         """Hand out all that was not handed out, complete frames too. No frames come after this."""
         tail = b"".join(self._tail)[self._given :]
-        out = b"".join((*(frame.raw for frame in self._ready), *self._blank, *self._done, tail))
-        self._ready.clear()
+        ready, self._ready = self._ready or (), None
+        out = b"".join((*(frame.raw for frame in ready), *self._blank, *self._done, tail))
         for pieces in (self._blank, self._done, self._tail):
             pieces.clear()
         self._args = []
@@ -170,7 +171,7 @@ class RequestFramer:
 
     def _scan(self, buf: bytes) -> None:  # noqa: C901, PLR0915 - every command: one loop, all local
         """Read `buf`, which is the tail, up to the last complete element in it."""
-        end, ready, array, argument = len(buf), self._ready, ARRAYS.get, ARGUMENTS.get
+        end, array, argument, ready = len(buf), ARRAYS.get, ARGUMENTS.get, self._ready or deque()
         args, left = self._args, self._left
         # Bytes before `begin` are handed out or in a frame, those before `pos` are read; `first` is
         # where the last frame that begins in `buf` does so. `old`: the first frame that completes
@@ -182,7 +183,7 @@ class RequestFramer:
             left -= 1
             self._need, self._lost = 0, False
             if not left:
-                self._complete(args, buf[begin:pos], inline=False)
+                ready.append(self._complete(args, buf[begin:pos], inline=False))
                 begin, old, args = pos, False, []
         try:
             while pos < end:
@@ -204,7 +205,7 @@ class RequestFramer:
                     if left:
                         continue
                     if old:
-                        self._complete(args, buf[begin:pos], inline=False)
+                        ready.append(self._complete(args, buf[begin:pos], inline=False))
                     else:
                         ready.append(RequestFrame(args, buf[begin:pos], True, False))
                     begin, old, args = pos, False, []
@@ -225,7 +226,7 @@ class RequestFramer:
                     pos += len(line) + 1
                     words = split_words(line)
                     if words:
-                        self._complete([*words], buf[begin:pos], inline=True)
+                        ready.append(self._complete([*words], buf[begin:pos], inline=True))
                         begin, old = pos, False
                         continue
                 # That made no command. What was handed out of it was a part of no frame.
@@ -233,6 +234,7 @@ class RequestFramer:
         except ProtocolError as error:
             self._broken, self._ended = error.text, True
         self._args, self._left = args, left
+        self._ready = ready or None
         self._keep(buf, begin, first, pos)
 
     def _keep(self, buf: bytes, begin: int, first: int, pos: int) -> None:
@@ -251,17 +253,17 @@ class RequestFramer:
         self._tail = [buf[pos:]]
         self._tail_size = len(buf) - pos
 
-    def _complete(self, args: list[bytes | None], raw: bytes, *, inline: bool) -> None:
+    def _complete(self, args: list[bytes | None], raw: bytes, *, inline: bool) -> RequestFrame:
         """Complete a frame that may have begun earlier; `raw` is what the last buffer has of it."""
         self._args = args
         self._let_go()
         raw = b"".join((*self._blank, *self._done, raw))
         self._blank.clear()
         self._done.clear()
-        self._ready.append(RequestFrame(args, raw, not self._cut, inline))
-        self._args = []
-        self._cut = False
+        frame = RequestFrame(args, raw, not self._cut, inline)
+        self._args, self._cut = [], False
         self._size = self._checked = self._kept = 0
+        return frame
 
     def _let_go(self) -> None:
         """Let go of the arguments that a frame does not keep once it is cut through."""

@@ -28,7 +28,8 @@ class Entrance:
     ) -> None:
         self._admitted = admitted
         self._record = record
-        self._let_in = asyncio.Event()
+        # Hardly any client meets anything.
+        self._let_in = asyncio.Event() if admitted else None
         self._early = bytearray()
 
     @property
@@ -48,17 +49,20 @@ class Entrance:
 
     def let_in(self) -> None:
         """Another profile is in force: what was decided under the old one is over."""
-        self._let_in.set()
+        if self._let_in is not None:
+            self._let_in.set()
 
     async def pass_through(self) -> Admit | None:
         """Wait as long as was decided; give what turns the client away (refuse, reset, error), or None."""
+        if self._let_in is None:
+            return None
         ahead = deque(self._admitted)
         reason = "switched"
         try:
             while ahead and not self._let_in.is_set():
                 meeting = ahead.popleft()
                 admit = meeting.decision
-                if admit.delay and not await self._wait(meeting, admit.delay):
+                if admit.delay and not await self._wait(self._let_in, meeting, admit.delay):
                     break
                 self._record(meeting.fired)
                 match admit.what:
@@ -76,12 +80,12 @@ class Entrance:
                 self._record(Skipped(meeting.fired.fault, reason))
         return None
 
-    async def _wait(self, meeting: Meeting, delay: float) -> bool:
+    async def _wait(self, let_in: asyncio.Event, meeting: Meeting, delay: float) -> bool:
         """Let the client wait; False if that ended before its time, which is then what it met."""
         began = monotonic()
         try:
             async with asyncio.timeout(delay):
-                await self._let_in.wait()
+                await let_in.wait()
         except TimeoutError:
             return True
         except asyncio.CancelledError:

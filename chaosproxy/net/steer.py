@@ -9,7 +9,7 @@ from typing import Any
 
 from chaosproxy.core import steering
 from chaosproxy.core.decision import How
-from chaosproxy.metrics import Gauges
+from chaosproxy.counts import Gauges
 from chaosproxy.net.address import Address
 from chaosproxy.net.connection import Link
 from chaosproxy.net.proxy import Proxy

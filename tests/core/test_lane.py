@@ -23,8 +23,8 @@ def state(talk: Talk) -> dict[str, object]:
     """All that can be seen of a conversation from outside, and all that its next command depends on."""
     conversation, line = talk.conversation, talk.conversation._line
     lane = conversation.lane
-    waiting = [name.upper for name, _ in lane._unanswered]
-    since = [since for _, since in lane._unanswered]
+    waiting = [name.upper for name, _ in lane.unanswered]
+    since = [since for _, since in lane.unanswered]
     return {
         "describe": conversation.describe(),
         "due": conversation.due,
@@ -32,7 +32,7 @@ def state(talk: Talk) -> dict[str, object]:
         "slots": [slot.name.upper for slot in line.slots] + waiting,
         "expect": [slot.name.upper for slot in line.expect] + waiting,
         "since": [slot.since for slot in line.expect] + since,
-        "blocking": line.blocking + sum(name.blocking for name, _ in lane._unanswered),
+        "blocking": line.blocking + sum(name.blocking for name, _ in lane.unanswered),
         "turning": line.turning,
         "place": lane._place or conversation._intake.place,
         "handshake": conversation._intake.handshake and not lane._place,
@@ -149,6 +149,9 @@ def test_more_names_than_are_kept():
     assert len(talk.conversation.lane) == 5000
     talk.upstream("-ERR unknown command", "-ERR unknown command")
     assert len(talk.conversation.lane) == 4998
+    for left in (3000, 1000, 0):
+        talk.upstream(*["+OK"] * (len(talk.conversation.lane) - left))
+        assert len(talk.conversation.lane) == left
 
 
 def test_blocking_commands_are_not_timed():
