@@ -34,9 +34,9 @@ class Talk:
     lane = SimpleNamespace(requests=lambda data, now: False, replies=lambda data, now: False)
 
     def __init__(
-        self, world, connection: int, address: str, now: float, listener: str, translate: Any
+        self, world, connection: int, address: str, now: float, listener: str, **how: Any
     ) -> None:
-        del world, now, listener, translate
+        del world, now, listener, how
         self.connection = connection
         self.address = address
         self.out_client: list[bytes] = []
