@@ -9,12 +9,12 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 from redis import RedisCluster
-from redis.exceptions import RedisError
+from redis.exceptions import RedisClusterException, RedisError
 
 from chaosproxy.core.command import key_slot
 from chaosproxy.net.dial import Dialler
@@ -44,7 +44,8 @@ def dialled(monkeypatch):
 
     async def noted(self, factory):
         transport, protocol = await dial(self, factory)
-        ports.add(transport.get_extra_info("sockname")[1])
+        with suppress(OSError, TypeError):  # it may be closed already
+            ports.add(transport.get_extra_info("sockname")[1])
         return transport, protocol
 
     monkeypatch.setattr(Dialler, "dial", noted)
@@ -199,7 +200,7 @@ def test_redis_cli(cluster, dialled):
 
 def test_a_primary_dies(dialled):
     """A primary is killed: its clients find the replica that takes over by way of the proxy."""
-    timeout = ("--cluster-node-timeout", "1500")
+    timeout = ("--cluster-node-timeout", "4000")
     with (
         clusters.running(3, 3, "redis70", *timeout) as cluster,
         serve_proxy(cluster.url) as proxy,
@@ -216,7 +217,7 @@ def test_a_primary_dies(dialled):
         def written():
             try:
                 return client.set("k", "after")
-            except RedisError:
+            except (RedisError, RedisClusterException):
                 return False
 
         clusters.wait(written, "the replica to take over")

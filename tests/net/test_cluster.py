@@ -158,7 +158,7 @@ def test_nodes_come_and_go(serve_here, monkeypatch):
         other = servers.start("redis70", cluster=True)
         try:
             meet(cluster.nodes[0], other)
-            wait_for(lambda: len(routes(proxy)) == 2, "the new node's listener", 30)
+            wait_for(lambda: len(routes(proxy)) == 2, "the new node's listener", 60)
             port, target = routes(proxy)["node-2"]
             assert target == other.port
             with Wire(port) as wire:
@@ -166,10 +166,10 @@ def test_nodes_come_and_go(serve_here, monkeypatch):
             other_id = other.ask("CLUSTER", "MYID")
             assert cluster.nodes[0].ask("CLUSTER", "FORGET", other_id) == "OK"
             other.ask("CLUSTER", "RESET")
-            wait_for(lambda: len(routes(proxy)) == 1, "the listener's end", 30)
+            wait_for(lambda: len(routes(proxy)) == 1, "the listener's end", 60)
             other.ask("CLUSTER", "RESET", "HARD")
             meet(cluster.nodes[0], other)
-            wait_for(lambda: routes(proxy).get("node-2") == (port, target), "its return", 30)
+            wait_for(lambda: routes(proxy).get("node-2") == (port, target), "its return", 60)
         finally:
             other.stop()
 

@@ -8,7 +8,7 @@ import json
 import sys
 
 from redis import RedisCluster
-from redis.exceptions import RedisError
+from redis.exceptions import RedisClusterException, RedisError
 
 port, count, protocol, step = map(int, sys.argv[1:5])
 client = RedisCluster(host="127.0.0.1", port=port, protocol=protocol, decode_responses=True)
@@ -20,7 +20,7 @@ def insist(call, *args):
     while True:
         try:
             return call(*args)
-        except RedisError as error:
+        except (RedisError, RedisClusterException) as error:
             failed.append(str(error))
 
 
