@@ -29,8 +29,8 @@ class Written:
     """One write, or one transaction, on its way or applied.
 
     `writes`: of each command in it that was applied, its name and the keys it may have written. `kept`: those that cannot be
-    undone, by name, and why. `images`: how its places were just before, None: that is not known. `swap`: two databases that it
-    swaps. `certain`: Redis has said that it was applied; else nobody knows. `claimed`: its places are its own for now.
+    undone, by name, and why. `images`: how its places were just before, None: that is not known. `swaps`: the databases
+    that it has swapped, two by two. `certain`: Redis has said that it was applied; else nobody knows. `claimed`: its places are its own for now.
     """
 
     connection: int
@@ -38,7 +38,7 @@ class Written:
     writes: list[tuple[str, tuple[bytes, ...]]] = field(default_factory=list)
     kept: list[tuple[str, str]] = field(default_factory=list)
     images: dict[Place, Image | None] = field(default_factory=dict)
-    swap: tuple[int, int] | None = None
+    swaps: list[tuple[int, int]] = field(default_factory=list)
     sent: bool = False
     claimed: bool = False
     waits: bool = False
@@ -168,7 +168,7 @@ class UndoLog:
         written.at = now
         self._applied.append(written)
         self.size += written.size
-        if written.swap is not None:
+        if written.swaps:
             self._known.clear()
         since = self.opens if self.window is None else self.window
         if since is not None and now >= since and self.writes is None:
@@ -241,9 +241,10 @@ def _lost(taken: Sequence[Written]) -> Lost:
         first.clear()
 
     for each in taken:
-        if each.swap is not None:
+        if each.swaps:
             put_back()
-            ask(encode_command(b"SWAPDB", *(b"%d" % swapped for swapped in each.swap)))
+        for pair in reversed(each.swaps):
+            ask(encode_command(b"SWAPDB", *(b"%d" % number for number in pair)))
         # What one that nobody answered for does not know says nothing.
         first.update(
             (place, image)

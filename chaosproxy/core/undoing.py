@@ -58,8 +58,17 @@ def _take_down(line: Line, work: Work, log: UndoLog, works: Sequence[Work], now:
     if any(each is log for each, _ in work.undo):
         return True
     written = Written(line.connection)
-    found = [_places(each, written) for each in works]
-    places = log.reach(place for each, _ in found for place in each)
+    found = [_places(each) for each in works]
+    swapped = [db for each in works for db in _swapped(each.sent)]
+    # What comes behind SWAPDB in a transaction writes to what is in the other database before it.
+    moved = [
+        (db, place[1])
+        for each, _ in found
+        for place in each
+        for db in swapped
+        if place != EVERYTHING
+    ]
+    places = log.reach([*(place for each, _ in found for place in each), *moved])
     if not places:
         return True
     aside = not line.takes_ours or any(db not in (line.db, EVERYTHING[0]) for db, _ in places)
@@ -78,7 +87,7 @@ def _take_down(line: Line, work: Work, log: UndoLog, works: Sequence[Work], now:
     return True
 
 
-def _places(work: Work, written: Written) -> tuple[list[Place], str]:
+def _places(work: Work) -> tuple[list[Place], str]:
     """Where a command may write, and why it cannot be undone, if it cannot."""
     command, db = work.sent, work.exchange.db
     if command.name == "EXEC":
@@ -90,8 +99,6 @@ def _places(work: Work, written: Written) -> tuple[list[Place], str]:
     if command.name in _SWEEPS:
         return [EVERYTHING], "sweeps"
     if command.name == "SWAPDB":
-        numbers = [_number(arg) for arg in command.args[1:3]]
-        written.swap = (numbers[0] or 0, numbers[-1] or 0)
         return [EVERYTHING], ""
     if not work.whole:
         return [EVERYTHING], "too_large"
@@ -101,6 +108,12 @@ def _places(work: Work, written: Written) -> tuple[list[Place], str]:
         moved = [(there, key) for _, key in places]
         places = places + moved if command.name == "MOVE" else moved
     return (places, "") if places else ([EVERYTHING], "no_keys")
+
+
+def _swapped(command: Command) -> list[int]:
+    """The databases that a command swaps."""
+    numbers = [_number(arg) for arg in command.args[1:3]] if command.name == "SWAPDB" else []
+    return [number for number in numbers if number is not None]
 
 
 def _elsewhere(command: Command) -> int | None:
@@ -174,6 +187,8 @@ def settle(line: Line, work: Work, raw: bytes, now: float) -> None:
             written.kept.append((work.sent.name, why_not))
         elif _acted(work.sent, raw):
             written.writes.append((work.sent.name, written_keys(work.sent)))
+            if (swapped := _swapped(work.sent))[1:]:
+                written.swaps.append((swapped[0], swapped[1]))
     work.units.clear()
     for log, written in work.undo:
         line.wake(log.end(written, now))

@@ -98,7 +98,7 @@ def test_once_it_is_known_nothing_is_asked():
     write(log, A, at=6)
     write(log, B, None, at=6)
     assert log.missing([A, B]) == (B,)
-    swap = Written(1, swap=(0, 1), writes=[("SWAPDB", ())])
+    swap = Written(1, swaps=[(0, 1)], writes=[("SWAPDB", ())])
     assert log.claim(swap, [EVERYTHING])
     log.end(swap, 7)
     assert log.missing([A]) == (A,)
@@ -184,7 +184,7 @@ def test_swapped_databases():
     """What was written after a swap is put back before it is taken back, what was written before it after that."""
     log = UndoLog(10)
     write(log, A, b"1", at=1)
-    swap = Written(1, swap=(0, 3), writes=[("SWAPDB", ())])
+    swap = Written(1, swaps=[(0, 3)], writes=[("SWAPDB", ())])
     assert log.claim(swap, [EVERYTHING])
     log.end(swap, 2)
     write(log, A, b"2", at=3)

@@ -7,6 +7,7 @@ from chaosproxy.core.memory import Image
 from chaosproxy.core.undo import restore
 from tests.conversation import Talk
 from tests.failing import Director
+from tests.wire import encode
 
 RULE = "- {fault: failover, name: fo, style: managed, lose: {writes: 9}, when: {trigger: manual}}"
 DUMPED = ('"v"', ":-1")
@@ -214,6 +215,25 @@ def test_swapped_databases():
         talk.upstream("+OK", "-ERR", "-ERR")
         talk.expect_client("+OK", "-ERR", "-ERR")
         assert fail_over(talk).requests[0].split()[2] == b"SWAPDB"
+
+
+def test_swapped_in_a_transaction():
+    """What is written behind the swap is in the other database before it; a swap that is refused is none."""
+    with Talk(RULE) as talk:
+        talk.client("MULTI", "SWAPDB 0 3", "SET k v", "SWAPDB 0 99", "EXEC")
+        talk.upstream("+OK")
+        for _ in range(3):
+            talk.upstream("+QUEUED")
+        asked = {(ask.db, ask.requests[0]) for ask in talk._asked}
+        assert {db for db, _ in asked} == {0, 3, 99}
+        for _ in asked:
+            talk.side(*DUMPED)
+        talk.upstream("*[+OK +OK -ERR]")
+        talk.heard("client")
+        talk.heard("upstream")
+        requests = fail_over(talk).requests
+        assert requests[0] == encode("SWAPDB", 0, 3)
+        assert requests.count(restore(b"k", Image(b"v"))) == 3
 
 
 def test_too_large():

@@ -4,9 +4,12 @@ Takes real servers and real calls; gives what is not as it was.
 """
 
 import itertools
+import threading
+from random import Random
 
 import pytest
 
+from tests.calls import Call
 from tests.live.stand import Stand, words_of
 from tests.proxying import wait_for
 from tests.wire import Wire, WireError, connected
@@ -154,3 +157,68 @@ def test_who_may_not_look(stand):
     finally:
         stand.server.ask("ACL", "DELUSER", "lim")
         stand.use("calm")
+
+
+class Writer(threading.Thread):
+    """A client that makes calls in an order of its own, some of them in a transaction."""
+
+    def __init__(self, stand: Stand, calls: list[Call], seed: int) -> None:
+        super().__init__()
+        self.stand, self.random = stand, Random(seed)
+        self.calls = self.random.choices(calls, k=200)
+        self.failed: list[object] = []
+
+    def run(self) -> None:
+        """Make them all."""
+        with self.stand.proxy.connect() as wire:
+            for call in self.calls:
+                try:
+                    if self.random.random() < 0.2:
+                        self.stand.transaction(wire, *self.random.choices(self.calls, k=3))
+                    else:
+                        wire.raw(*call)
+                except (OSError, AssertionError) as error:
+                    self.failed.append((call, error))
+                    return
+
+
+@everywhere
+@pytest.mark.parametrize("seed", range(3))
+def test_all_at_once(stand, seed):
+    """Four clients make them at the same time on the same keys, swap databases and wait for each other: all is undone."""
+    calls = [call for call in stand.writes() if not is_swept(call)]
+    calls += [("RPUSH", "none", "x"), ("ZADD", "none", "1", "x"), ("DEL", "none", "dst", "new")]
+    stand.fill()
+    before = state(stand)
+    stand.use(PROFILE)
+    writers = [Writer(stand, calls, 4 * seed + number) for number in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(60)
+    assert [writer.failed for writer in writers] == [[]] * 4
+    assert changed(before, state(stand)), "nothing was written"
+    fail_over(stand)
+    assert changed(before, state(stand)) == set()
+    stand.use("calm")
+
+
+@everywhere
+def test_swapped_in_the_middle_of_a_transaction(stand):
+    """Before the swap and behind it, there and back, one after the other: all is what it was."""
+    stand.fill(("SELECT", "1"), ("SET", "n", "100"), ("SELECT", "0"))
+    before = state(stand)
+    stand.use(PROFILE)
+    with stand.proxy.connect() as client:
+        for _ in range(2):
+            count = ("INCR", "n")
+            swap = ("SWAPDB", "0", "1")
+            stand.transaction(client, count, swap, count, ("DEL", "l"), ("SELECT", "1"), count)
+            stand.transaction(client, swap, ("SWAPDB", "1", "2"), count, ("SWAPDB", "0", "99"))
+            client.ask("SWAPDB", "0", "2")
+            client.ask("SELECT", "0")
+            client.ask("INCR", "n")
+        assert changed(before, state(stand)), "nothing was written"
+        fail_over(stand)
+    assert changed(before, state(stand)) == set()
+    stand.use("calm")
