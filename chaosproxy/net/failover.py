@@ -236,11 +236,11 @@ class Failovers:
         now = monotonic()
         state.switch_done(now)
         behind.switched(live)
-        self._proxy.counts.failovers += 1
         if lost is None:
             self._tell(live, "switched; what was lost by it is not known")
         else:
             self._write(lost_events(live, lost, now, "lost" if real else "undone"), now)
+        self._proxy.counts.failovers += 1
 
     async def _undo(self, live: LiveRule) -> Lost:
         """Undo what the new primary never received."""

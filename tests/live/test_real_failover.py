@@ -174,6 +174,8 @@ def test_there_and_back(before, two):
     proxy = before("style: sentinel, lag: 60s, outage: 50ms, rejoin: 100ms")
     trigger(proxy)
     wait_detail(proxy, "the old primary is a replica now")
+    # What is written before it has its copy is in that.
+    wait_for(lambda: two[0].ask("ROLE")[3] == b"connected", "its copy")
     with newcomer(proxy) as client:
         assert pid(client) == two[1].pid
         assert client.ask("SET", "k", 1) == "OK"
