@@ -124,6 +124,8 @@ class Pair:
         self._disposable = disposable
         self._address: Address | None = None
         self.switched = False
+        #: The old primary copies nobody since the last switch.
+        self.detached = False
 
     async def attach(self) -> None:
         """Have the standby copy through the relay; returns once it does. Raises PairError."""
@@ -186,6 +188,15 @@ class Pair:
         """Whether the standby gets what the primary writes."""
         return self.relay.synced
 
+    async def linked(self, patience: float) -> bool:
+        """Wait until the standby gets what the primary writes; False if that takes too long."""
+        end = monotonic() + patience
+        while not self.ready:
+            if monotonic() > end:
+                return False
+            await asyncio.sleep(_POLL)
+        return True
+
     async def switch(self, quiet: Callable[[], Awaitable[object]]) -> Lost:
         """The standby becomes the primary, without what has not crossed. Nobody sends writes to the old one any more.
 
@@ -202,6 +213,7 @@ class Pair:
         await self.standby.do(b"REPLICAOF", b"NO", b"ONE")
         self.relay.cut()
         self.switched = not self.switched
+        self.detached = True
         self.primary, self.standby = self.standby, self.primary
         if not known:
             return Lost(None, "the replication link was down, or did not keep up")
@@ -210,6 +222,7 @@ class Pair:
     async def rejoin(self) -> None:
         """The old primary begins to copy the new one: it loses what that never received. Raises PairError."""
         self.relay.retarget(self.primary.dialler)
+        self.detached = False
         await self._follow(self.standby, self.primary)
 
     async def put_back(self) -> None:

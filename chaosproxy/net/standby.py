@@ -20,6 +20,8 @@ from chaosproxy.net.side import Side
 
 #: How long the start of a proxy, or of a failover, waits until the standby copies the primary, in seconds.
 PATIENCE: Final = 20.0
+#: How long it waits for a link that was there to come back, in seconds: a standby tries again every second.
+LINK_PATIENCE: Final = 3.0
 
 _log = logging.getLogger("chaosproxy.standby")
 
@@ -44,6 +46,8 @@ class Standby:
         self._routes = routes
         self._pair = Pair(primary, standby, lambda: world.table, disposable=disposable)
         self._attaching: asyncio.Task[None] | None = None
+        # What was tried last, to be tried again with the next profile if it failed.
+        self._how: Callable[[], Awaitable[None]] = self._pair.attach
         self._problem = ""
 
     @property
@@ -63,15 +67,26 @@ class Standby:
             keep.append(writes)
         self._pair.relay.hold_back(max(lags), max(keep))
         self._pair.relay.thaw()
-        if rules and self._attaching is None:
-            self._attaching = asyncio.get_running_loop().create_task(
-                self._settle(self._pair.attach)
-            )
+        if not rules:
+            return
+        if self._pair.detached:
+            self._settle_by(self._rejoin)
+        elif self._attaching is None or self._problem:
+            self._settle_by(self._how)
 
-    async def _settle(self, how: Callable[[], Awaitable[None]]) -> None:
+    def _settle_by(self, how: Callable[[], Awaitable[None]]) -> None:
+        if self._attaching is None or self._attaching.done():
+            self._how = how
+            self._attaching = asyncio.get_running_loop().create_task(self._settle())
+
+    async def _rejoin(self) -> None:
+        await self._pair.rejoin()
+        await self._pair.caught_up()
+
+    async def _settle(self) -> None:
         self._problem = ""
         try:
-            await how()
+            await self._how()
         except PairError as error:
             self._problem = str(error)
             _log.error("no failover is possible: %s", error)
@@ -89,7 +104,7 @@ class Standby:
     async def begin(self, live: LiveRule) -> None:
         """A failover begins: if its standby lags, the link is dead from here on. Raises PairError if there is no standby."""
         await self.attached()
-        if not self._pair.ready:
+        if not await self._pair.linked(LINK_PATIENCE):
             raise PairError("the standby does not copy the primary")
         if holds_back(live.fault)[0]:
             self._pair.relay.freeze()
@@ -123,7 +138,7 @@ class Standby:
     async def rejoin(self) -> None:
         """The old primary is a replica of the new one from here on; it has its copy later. Raises PairError."""
         await self._pair.rejoin()
-        self._attaching = asyncio.get_running_loop().create_task(self._settle(self._pair.caught_up))
+        self._settle_by(self._pair.caught_up)
 
     async def stop(self) -> None:
         """The proxy ends: put both servers back as they were."""

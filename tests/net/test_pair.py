@@ -14,9 +14,9 @@ from tests.proxying import wait_for
 PATIENCE = 60
 
 
-@pytest.fixture(params=["redis70", "valkey9"])
+@pytest.fixture(params=["redis70"])
 def two(request):
-    """Two servers of a kind, which know nothing of each other."""
+    """Two servers that know nothing of each other; tests/live/test_real_failover.py has more kinds."""
     if reason := servers.available(request.param):
         pytest.skip(reason)
     running = [servers.start(request.param, *AT_ONCE) for _ in range(2)]

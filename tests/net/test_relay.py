@@ -172,6 +172,17 @@ def loop_sender(sock, data):
     return thread
 
 
+def test_thaw(ends, loop):
+    """A standby that comes to a frozen link is turned away; once that is over the link begins anew."""
+    loop.call(ends.relay.thaw)
+    standby, _ = ends.link()
+    loop.call(ends.relay.freeze)
+    assert ended(ends.standby())
+    loop.call(ends.relay.thaw)
+    assert ended(standby)
+    ends.link()
+
+
 def test_freeze(ends, loop):
     """Nothing crosses any more, and what has come is lost."""
     loop.call(lambda: ends.relay.hold_back(600, 0))

@@ -80,6 +80,28 @@ def test_a_restart_is_emulated(two, either_loop):
     assert two[0].ask("EXISTS", "k") == 0
 
 
+def test_one_profile_after_the_other(two, either_loop):
+    """A failover that left the old primary alone: the next profile that has one makes it the standby first."""
+    with serve_proxy(two[0].url, CALLED % "managed", standby=two[1].url) as proxy:
+        for count in (1, 2, 3):
+            with proxy.connect() as client:
+                assert client.ask("INCR", "n") == count
+            proxy.service.trigger("failover")
+            wait_for(lambda now=count: proxy.metric("failovers_total") == now, "the failover")
+            proxy.use(CALLED % "managed")
+        assert two[1].ask("GET", "n") == b"3"
+
+
+def test_a_standby_that_is_repaired(two, either_loop):
+    """What was wrong with it when one profile came into force need not be with the next."""
+    two[1].ask("SET", "mine", 1)
+    with serve_proxy(two[0].url, CALLED % "managed", standby=two[1].url) as proxy:
+        two[1].ask("FLUSHALL")
+        proxy.use(CALLED % "managed")
+        proxy.service.trigger("failover")
+        wait_for(lambda: proxy.metric("failovers_total") == 1, "the failover")
+
+
 def test_a_link_that_is_thawed(two, either_loop):
     """A failover whose profile goes before its switch: the standby gets everything after all."""
     steps = "steps, lag: 60s, steps: [{wait: 60s}, switch]"
