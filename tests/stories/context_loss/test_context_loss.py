@@ -33,7 +33,7 @@ FAILOVER = (
 )
 PROFILES = {"crash-tail": CRASH_TAIL, "sentinel-failover": FAILOVER, "calm": ()}
 #: Conversations of a run, for each window: of one that is counted, and of those whose rate is compared.
-FEW, FAST, LONG = 5, 20, 70
+FEW, FAST, LONG = 5, 20, 50
 #: How long the whole story may take on two cores, in seconds.
 LIMIT = 36.0
 

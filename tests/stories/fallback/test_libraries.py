@@ -7,7 +7,7 @@ import pytest
 
 from tests.clients import installs
 from tests.stories import modules
-from tests.stories.counting import Broken
+from tests.stories.counting import Broken, Void
 from tests.stories.fallback.scenes import BOT, SCENES, Place, Pod, Scene, conversation
 from tests.stories.stage import Stage
 
@@ -33,7 +33,7 @@ def plays():
     """Lend a function that plays a scene with a library; gives its customer, how it was broken, and what fired."""
     running = {}
 
-    def play(library, scene):
+    def play(library, scene, calm=False):
         program, requirements = library
         try:
             install = installs.python(*requirements)
@@ -45,13 +45,17 @@ def plays():
             running[program] = stage, [Pod(install, BOT.with_name(program)) for _ in range(2)]
         stage, pods = running[program]
         proxy = stage.proxy(scene.profile, *scene.options)
-        place = Place(tuple(pods), proxy.url, stage.server.url, control=proxy.control)
-        broken = ""
-        try:
-            scene.play("library", place)
-        except Broken as found:
-            broken = str(found)
-        return place.seen[0], broken, proxy.events()
+        place = Place(tuple(pods), proxy.url, stage.server.url, calm, proxy.control)
+        for _ in range(20):
+            broken = ""
+            try:
+                scene.play("library", place)
+            except Void:
+                continue
+            except Broken as found:
+                broken = str(found)
+            return place.seen[-1], broken, proxy.events()
+        raise AssertionError("this machine is too busy")
 
     yield play
     for stage, pods in running.values():
@@ -91,7 +95,7 @@ def test_invalid_replies(library, plays):
 
 def test_two_pods_of_the_agents_sdk(plays):
     """RedisSession adds with RPUSH in a transaction: two pods at once keep both turns."""
-    customer, broken, _ = plays(AGENTS, SCENES["two-requests"])
+    customer, broken, _ = plays(AGENTS, SCENES["two-requests"], calm=True)
     assert (broken, customer.errors) == ("", [])
 
 

@@ -21,11 +21,11 @@ def main() -> int:
     parser.add_argument("--window", type=int, default=4, help="messages that fit, %(default)s")
     parser.add_argument("--length", type=int, default=200, help="bytes of each, %(default)s")
     given = parser.parse_args()
-    scene = SCENES[given.scene]
+    scene, app = SCENES[given.scene], APPS[given.app]
     print(f"{given.app}, {given.scene}: its profile is {scene.profile}", *scene.sets, flush=True)
     while True:
         try:
-            scene.play(APPS[given.app], given.redis_url, Size(given.window, given.length))
+            scene.play_for(app)(app, given.redis_url, Size(given.window, given.length))
         except Void as void:
             print(f"once more: {void}")
         except Broken as broken:

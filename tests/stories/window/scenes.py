@@ -167,11 +167,15 @@ class Scene:
     profile: str
     sets: tuple[str, ...] = ()
     #: How it is played where nothing is in the way, if that differs.
-    prompt: Callable[[App, str, Size], None] | None = None
+    undisturbed: Callable[[App, str, Size], None] | None = None
+
+    def play_for(self, app: App, *, calm: bool = False) -> Callable[[App, str, Size], None]:
+        """Give how this app plays it: what late-writer holds back, the repaired one does not send."""
+        return self.undisturbed or self.play if calm or app is Repaired else self.play
 
 
 SCENES = {
-    "two-tabs": Scene(two_tabs, "late-writer", prompt=partial(two_tabs, prompt=True)),
+    "two-tabs": Scene(two_tabs, "late-writer", undisturbed=partial(two_tabs, prompt=True)),
     "reads-on": Scene(reads_on, "ttl-lapse"),
     # Redis may take what has a time to live (volatile-lru): all that stands below memory:.
     "eviction": Scene(many_messages, "eviction-storm", ("eviction-storm.match.keys=memory:*",)),

@@ -47,7 +47,8 @@ async def test_the_profile_brings_it_out(app, name, tally, stage):
     """Under its profile the buggy app loses messages on every run, and the repaired one on none."""
     scene = SCENES[name]
     proxy = stage.proxy(scene.profile, *options(scene))
-    await count(tally, app, scene.play, proxy.url, scene.profile, breaks=app == "buggy")
+    play = scene.play_for(APPS[app])
+    await count(tally, app, play, proxy.url, scene.profile, breaks=app == "buggy")
     # What the repair does instead of LTRIM is nothing that could come late.
     assert proxy.events(scene.profile) or (app, name) == ("repaired", "two-tabs")
 
@@ -57,8 +58,8 @@ async def test_the_profile_brings_it_out(app, name, tally, stage):
 async def test_nobody_sees_it_under_calm(app, name, tally, stage):
     """At the same pace, and without a fault, both apps keep what they should: that is why nobody saw it."""
     scene = SCENES[name]
-    url = stage.proxy("calm").url
-    await count(tally, app, scene.prompt or scene.play, url, f"calm, {name}", breaks=False)
+    play = scene.play_for(APPS[app], calm=True)
+    await count(tally, app, play, stage.proxy("calm").url, f"calm, {name}", breaks=False)
 
 
 def in_time(play, *args):
@@ -80,8 +81,8 @@ def test_every_size(size, name, stage):
     """Whatever the window and the messages: the profile breaks the buggy app and not the repaired one."""
     scene = SCENES[name]
     url = stage.proxy(scene.profile, *options(scene)).url
-    assert "the newest that fit are" in in_time(scene.play, Buggy, url, size)
-    assert in_time(scene.play, Repaired, url, size) == ""
+    assert "the newest that fit are" in in_time(scene.play_for(Buggy), Buggy, url, size)
+    assert in_time(scene.play_for(Repaired), Repaired, url, size) == ""
 
 
 @pytest.mark.parametrize("name", ["eviction", "refused"])
