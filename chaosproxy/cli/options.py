@@ -62,7 +62,8 @@ _OPTIONS = (
     _option(
         "--standby",
         metavar="URL",
-        help="A second server, for faults that need one: a URL as for --upstream. `embedded` goes with --upstream embedded: a "
+        help="A second server, for faults that need one: a URL as for --upstream. For a `failover` it becomes a replica of the "
+        "upstream by way of this machine, at a port that the kernel chooses. `embedded` goes with --upstream embedded: a "
         "replica of it is started too, which is also done without being asked for where the profile makes use of one.",
     ),
     _option(
@@ -89,9 +90,9 @@ _OPTIONS = (
     _option(
         "--listen-sentinel",
         metavar="ADDR",
-        default="127.0.0.1:26380",
         help="With a redis+sentinel:// upstream, or --sentinel-service: where clients find a Sentinel, which tells them of the "
-        "proxy's own addresses only.",
+        "proxy's own addresses only: one for each server, with ports that the kernel chooses. "
+        "[default: port 26380 at the host of --listen]",
     ),
     _option(
         "--sentinel-service",

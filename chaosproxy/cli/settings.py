@@ -27,6 +27,8 @@ from chaosproxy.service import Settings
 
 T = TypeVar("T")
 DEFAULT_PROFILE = "calm"
+#: The port of the proxy's Sentinel: beside a real one's, as 6380 is beside 6379.
+SENTINEL = 26380
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class RunOptions:
     listen: str
     cluster_nodes: int
     announce: str | None
-    listen_sentinel: str
+    listen_sentinel: str | None
     sentinel_service: str | None
     profile: tuple[str, ...]
     seed: int | None
@@ -111,7 +113,7 @@ class RunOptions:
                 standby_tls=servers.standby_tls,
                 disposable=servers.disposable,
                 sentinel_service=self.sentinel_service or "",
-                listen_sentinel=_read(parse_address, self.listen_sentinel, "--listen-sentinel"),
+                listen_sentinel=self._sentinel(listen),
                 max_connections=self.max_connections,
                 max_buffer=self.max_buffer,
             ),
@@ -123,6 +125,12 @@ class RunOptions:
             events=self.events,
             redact_keys=self.redact_keys,
         )
+
+    def _sentinel(self, listen: Address) -> Address:
+        """Where clients find a Sentinel, if there is one."""
+        if self.listen_sentinel is None:
+            return Address(listen.host or "127.0.0.1", SENTINEL)
+        return _read(parse_address, self.listen_sentinel, "--listen-sentinel")
 
     def _announced(self, upstream: Upstream, listen: Address) -> Address | None:
         """What a cluster's clients are told; port 0: where the nodes listen."""

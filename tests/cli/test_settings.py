@@ -43,6 +43,20 @@ def test_defaults():
     assert settings.plan.listen_tls is settings.plan.upstream_tls is None
 
 
+@pytest.mark.parametrize(
+    ("args", "address"),
+    [
+        ([], Address("127.0.0.1", 26380)),
+        (["--listen", ":7"], Address("0.0.0.0", 26380)),
+        (["--listen", "unix:/x"], Address("127.0.0.1", 26380)),
+        (["--listen-sentinel", "[::1]:0"], Address("::1", 0)),
+    ],
+)
+def test_sentinel(args, address):
+    """Where it is said, else at the host of the first listener."""
+    assert read(*args).plan.listen_sentinel == address
+
+
 def test_drawn_seeds_differ():
     """Without any seed one is drawn, each time anew."""
     assert len({read().seed for _ in range(8)}) > 1
