@@ -311,6 +311,8 @@ class Intake:
         work = self.line.head
         if work is None or work.stage not in TIMED or self.line.upstream_silent is not None:
             return FOREVER
+        if self.line.world.held:  # it is woken when that is over
+            return FOREVER
         return work.due or FOREVER
 
     def gone(self, reason: str) -> None:

@@ -57,6 +57,10 @@ class Address:
         except ValueError:
             return False
 
+    def to_tell(self) -> str:
+        """How a server tells it, as in MOVED; without a host where that is the one the client knows already."""
+        return f"{'' if self.host in _ANY_HOST else self.host}:{self.port}"
+
     def to_connect(self) -> "Address":
         """Give the address by which a client on this machine reaches what listens on this one."""
         if self.path:

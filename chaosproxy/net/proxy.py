@@ -102,7 +102,7 @@ class Proxy:
         except TimeoutError:
             found = Survey(False, self.world.server, self.world.table, "no answer in time")
         await self.routes.open()
-        self.world.address = str(self.address)
+        self.world.address = self.address.to_tell()
         self._warn_of_strangers()
         self.steered()
         return found

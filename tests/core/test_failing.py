@@ -467,3 +467,25 @@ def test_a_replay():
         director.look()
         assert state_of(talk.world.engine.by_name["fo"]).begun == talk.now
     assert recording.verdict() is None
+
+
+def test_a_delay_that_ends_while_all_is_held():
+    """It wants to be woken when that is over, not again and again before."""
+    faults = (
+        rule("style: steps, steps: [{hold: 60s}]", "trigger: manual")
+        + "\n- {fault: latency, match: {commands: GET}, at: before_forward, delay: 1s}"
+    )
+    with Talk(faults) as talk:
+        director = Director(talk)
+        talk.client("GET k")
+        talk.world.engine.by_name["fo"].counter.requests = 1
+        director.look()
+        talk.clock.now += 2
+        assert talk.conversation.due is None
+        talk.wake()
+        talk.expect_silence()
+        talk.clock.now += 58
+        director.look()
+        talk.expect_upstream("GET k")
+        talk.upstream("$-1")
+        talk.expect_client("$-1")

@@ -208,3 +208,10 @@ def test_what_is_shown_of_a_cluster():
 def test_with_credentials(upstream, url):
     """An application gets the upstream's user and password, quoted, before the proxy's address."""
     assert with_credentials("redis://127.0.0.1:2/3", parse_upstream(upstream)) == url
+
+
+def test_how_a_server_tells_it():
+    """As in MOVED; an address that is none to connect to says no host: the one that the client knows."""
+    assert Address("10.0.0.9", 6380).to_tell() == "10.0.0.9:6380"
+    assert Address("0.0.0.0", 6380).to_tell() == ":6380"
+    assert Address(path="/run/proxy.sock").to_tell() == ":0"
