@@ -42,6 +42,7 @@ def test_a_fault_that_says_nothing():
     assert plain.new_state() is None
     assert plain.watches() is None
     assert plain.needs_scratch is False
+    assert (plain.standby, plain.spans, tuple(plain.names())) == (None, False, ())
     with pytest.raises(NotImplementedError):
         plain.decide(CONTEXT)
 
