@@ -6,6 +6,7 @@ Takes both bots on LangChain in named versions; gives how often a turn that was 
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -73,7 +74,8 @@ def test_the_profile_brings_it_out(stack, app, name, tally, pods, stage):
     scene = SCENES[name]
     proxy = stage.proxy(scene.profile, *scene.options)
     breaks = app == "buggy" and (stack, name) not in TOLD
-    count(tally, pods, stage, stack, app, name, proxy, name, breaks=breaks)
+    label = Path(scene.profile).stem
+    count(tally, pods, stage, stack, app, name, proxy, label, breaks=breaks)
     # A turn that is added needs no SET that could come late.
     assert proxy.events() or (app, name) == ("repaired", "two-requests")
 
