@@ -27,6 +27,7 @@ async def visit(
 ) -> AsyncIterator[BrowserContext]:
     """Give a context; if the visit fails, keep in `folder` what the pages, the network and the proxy saw."""
     began = datetime.now(UTC).isoformat(timespec="milliseconds")
+    folder.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - nothing else goes on in that moment
     context = await browser.new_context(record_har_path=folder / "network.har")
     context.set_default_timeout(PATIENCE)
     wrong = False

@@ -168,6 +168,15 @@ async def test_what_a_broken_run_leaves(stage, browser, tmp_path):
     assert "RPUSH" in {event["command"] for event in events}
 
 
+async def test_what_is_left_before_there_is_a_page(stage, browser, tmp_path):
+    """A visit that goes wrong at once still leaves the network log and the events, and raises what it raised."""
+    with pytest.raises(ValueError, match="at once"):
+        async with visit(browser, stage.proxy("calm"), tmp_path / "run"):
+            raise ValueError("at once")
+    left = sorted(path.name for path in (tmp_path / "run").iterdir())
+    assert left == ["events.jsonl", "network.har"]
+
+
 async def test_what_a_good_run_leaves(stage, browser, tmp_path):
     """Nothing."""
     cell = Cell("repaired", "slow-writes", 1)
