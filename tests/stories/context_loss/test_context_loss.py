@@ -4,11 +4,14 @@ Takes both memories, a PostgreSQL and a Redis that crashes; gives the context lo
 """
 
 import json
+import os
+import resource
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -44,7 +47,7 @@ def database():
     try:
         with postgres.running() as server:
             prepare(server.dsn)
-            yield server.dsn
+            yield server
     except postgres.Unavailable as reason:
         pytest.skip(str(reason))
 
@@ -52,7 +55,7 @@ def database():
 def play(proxy, database, app, conversations, seed, *more):
     """Run the story in a process of its own; gives questions and lost ones by window, and how often a pod died."""
     command = [sys.executable, "-m", "tests.stories.context_loss", "--json", "--app", app]
-    command += ["--redis-url", proxy.url, "--database", database, "--seed", seed]
+    command += ["--redis-url", proxy.url, "--database", database.dsn, "--seed", seed]
     command += ["--conversations", str(conversations), *more]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -83,10 +86,21 @@ def test_runs(app, profile, tally, stage, database):
     assert bool(proxy.events()) == (profile != "calm")
 
 
+def processor_time(*servers):
+    """Add up what these servers and this process's children that have ended have had of the processor, in seconds."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = ended.ru_utime + ended.ru_stime
+    for server in servers:
+        # Its own and its children's: utime, stime, cutime, cstime.
+        fields = Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()
+        seconds += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return seconds
+
+
 def test_the_rate(tally, stage, database):
     """The buggy rate is clearly above zero and the same on five runs with one seed; the repaired one is 0."""
     conversations = LONG if tally.long else FAST
-    began = time.monotonic()
+    began, used = time.monotonic(), processor_time(stage.server, database)
 
     def run(app):
         # Each has a Redis that crashes of its own: a crash cuts off everybody.
@@ -96,17 +110,21 @@ def test_the_rate(tally, stage, database):
     with ThreadPoolExecutor(2) as pool:
         *buggy, repaired = pool.map(run, ["buggy"] * 5 + ["repaired"])
     seconds = time.monotonic() - began
+    used = processor_time(stage.server, database) - used
     print(
         f"context loss rate before: {rate(buggy[0]):.1%}, five times; after: {rate(repaired):.1%}"
     )
     for loss in buggy[0]:
         print("before, window {window}: {lost} of {questions} questions lost".format(**loss))
-    print(f"6 runs of {conversations * 3} conversations in {seconds:.1f} s")
+    print(
+        f"6 runs of {conversations * 3} conversations in {seconds:.1f} s, {used / 2:.1f} s of two cores"
+    )
     assert buggy == [buggy[0]] * 5
     assert rate(buggy[0]) > 0.05
     assert all(loss["lost"] for loss in buggy[0]), "each window loses some"
     assert rate(repaired) == 0
-    assert not tally.long or seconds < LIMIT
+    # Whatever else the machine does meanwhile.
+    assert used / 2 < LIMIT
 
 
 @contextmanager
@@ -114,7 +132,7 @@ def memories(app, stage, database, window):
     """Lend a memory in this process, its Redis client, and a session nobody has had."""
     with (
         redis.Redis.from_url(stage.server.url) as client,
-        psycopg.connect(database, autocommit=True) as connection,
+        psycopg.connect(database.dsn, autocommit=True) as connection,
     ):
         client.flushall()
         connection.execute("TRUNCATE turns")
