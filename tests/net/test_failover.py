@@ -31,11 +31,11 @@ def test_by_the_clock(proxy):
     with proxy.connect() as old:
         old.ask("SET", "k", "1")
         proxy.use(PROFILE.format("style: managed, when: {from: 200ms}"))
-        assert old.ask("SET", "k", "2") == "OK"
+        assert old.ask("GET", "k") == b"1"
         switched(proxy)
         assert proxy.metric("failovers_total") == 1
         assert old.ask("SET", "k", "3") == READONLY
-        assert old.ask("GET", "k") == b"2"
+        assert old.ask("GET", "k") == b"1"
         with proxy.connect() as new:
             assert new.ask("SET", "k", "4") == "OK"
 
@@ -56,15 +56,16 @@ def test_on_request(proxy):
     wait_for(lambda: proxy.metric("failovers_total") == 3, "the third")
 
 
-def test_the_whole_sequence(proxy):
+def test_the_whole_sequence(proxy, redis70):
     """Connections are kept, nobody is accepted, then LOADING, then it is there; at rejoin the old ones are closed."""
     with connected(proxy.port, 2) as (old, blocked):
         old.ask("PING")
         blocked.send("BLPOP", "q", "0")
+        wait_for(lambda: b"blocked_clients:1" in redis70.ask("INFO", "clients"), "it to wait")
         proxy.use(
             PROFILE.format(
-                "style: sentinel, when: {from: 100ms}, old_connections: keep, blocked_clients: UNBLOCKED, outage: 500ms, "
-                "loading: 500ms, rejoin: 1500ms"
+                "style: sentinel, when: {from: 100ms}, old_connections: keep, blocked_clients: UNBLOCKED, outage: 3s, "
+                "loading: 3s, rejoin: 5s"
             )
         )
         assert blocked.read()[0].startswith(b"-UNBLOCKED force unblock")
@@ -159,12 +160,12 @@ def test_what_hangs_is_not_waited_for(proxy, redis70):
     with connected(proxy.port, 2) as (busy, other):
         other.ask("PING")
         with redis70.connect() as direct:
-            direct.ask("CLIENT", "PAUSE", "4000", "WRITE")
+            direct.ask("CLIENT", "PAUSE", "30000", "WRITE")
             busy.send("SET", "k", "1")
             began = time.monotonic()
             proxy.use(PROFILE.format("style: sentinel"))
             assert other.read_to_end()[1] == "RST"
-            assert 1.9 < time.monotonic() - began < 4
+            assert 1.9 < time.monotonic() - began < 20
             direct.ask("CLIENT", "UNPAUSE")
 
 
@@ -209,15 +210,15 @@ def test_what_came_before_the_profile(proxy, redis70):
 
 def test_switched_off(proxy):
     """One that is switched off when its time comes does not begin, and costs nothing; switched on, it begins."""
-    proxy.use(PROFILE.format("style: restart, when: {from: 100ms}"))
+    proxy.use(PROFILE.format("style: restart, when: {from: 2s}"))
     proxy.service.enable("fo", False)
     with proxy.connect() as client:
         began = time.monotonic()
         busy = time.process_time()
-        while time.monotonic() - began < 0.4:
+        while time.monotonic() - began < 2.5:
             assert client.ask("PING") == "PONG"
             time.sleep(0.05)
-        assert time.process_time() - busy < 0.3
+        assert time.process_time() - busy < 1
         assert details(proxy) == []
         proxy.service.enable("fo", True)
         assert client.read_to_end()[1] == "RST"
