@@ -21,7 +21,7 @@ from chaosproxy.topology.stream import Write
 #: How often a server is asked whether it is where it should be, in seconds.
 _POLL: Final = 0.01
 #: How long one step of a switch may take, in seconds.
-PATIENCE: Final = 5.0
+PATIENCE: Final = 10.0
 #: How long a server may take to copy all data of another one, in seconds.
 SYNC_PATIENCE: Final = 60.0
 #: The same when the proxy ends.

@@ -317,7 +317,7 @@ def run_once(proxy: RunningProxy, two: list[servers.Server], writes: int) -> Non
 @pytest.mark.parametrize("style", ["managed", "sentinel"])
 def test_what_is_lost_is_what_is_named(before, two, style):
     """Four connections write all the time: the writes missing on the new primary are those in the events, none else."""
-    proxy = before(f"style: {style}, lag: 100ms")
+    proxy = before(f"style: {style}, lag: 1s")
     run_once(proxy, two, 600)
 
 

@@ -104,9 +104,7 @@ def test_redis_py_follows_a_failover(service):
         )
         wait_for(lambda: read(replica) == b"after", "a replica of the new primary", 30)
         strangers(service, proxy)
-        with proxy.connect() as client:
-            assert client.ask("SET", "k", "by the first listener") == "OK"
-            assert ask(new, "GET", "k") == b"by the first listener"
+        wait_for(lambda: leads_to(proxy, new), "the first listener", 30)
         primary.close()
         replica.close()
 
@@ -125,7 +123,7 @@ def test_a_fault_starts_a_failover(service):
             assert client.read_to_end() == (b"", "RST")
         wait_for(lambda: proxy.metric("failovers_total") == 1, "the failover", 60)
         assert proxy.events()[-1]["detail"] == "switched; what was lost by it is not known"
-        assert service.primary is not old
+        wait_for(lambda: service.agreed and service.primary is not old, "all Sentinels", 60)
         with proxy.connect() as client:
             assert client.ask("ROLE")[0] == b"master"
             assert client.ask("SET", "k", "after") == "OK"
@@ -138,6 +136,13 @@ def test_who_leaves_the_proxy_is_found(service):
         assert client.ask("CLIENT", "SETNAME", "stranger") == "OK"
         (line,) = service.strangers(proxy.process.pid)
         assert "name=stranger" in line
+
+
+def leads_to(proxy, node):
+    """Whether the proxy's first listener leads to that server."""
+    with proxy.connect() as client:
+        said = client.ask("INFO", "server")
+    return b"process_id:%d\r" % node.pid in said
 
 
 def stored(primary, value):
