@@ -2,6 +2,7 @@
 
 import pytest
 
+from chaosproxy.demo import client as client_module
 from chaosproxy.demo.client import AnswerError, Client, shown
 from tests.proxying import serve_proxy
 
@@ -17,8 +18,9 @@ def client(redis70, told):
         yield client
 
 
-def test_answers(client, told):
+def test_answers(client, told, monkeypatch):
     """Text, numbers, lists and nothing come as what they are, and are told with the command and the name."""
+    monkeypatch.setattr(client_module, "SLOW", 60.0)
     assert client.ask("GET", "k") is None
     assert client.ask("RPUSH", "l", "Grüße 🙂", "b") == 2
     assert client.ask("LRANGE", "l", "0", "-1") == ["Grüße 🙂", "b"]

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from chaosproxy.demo import client
 from chaosproxy.demo.scene import Scene, missing
 
 
@@ -17,10 +18,11 @@ def scene(redis70, said) -> Scene:
     return Scene(("127.0.0.1", redis70.port), said.append)
 
 
-def test_a_line(scene, said):
+def test_a_line(scene, said, monkeypatch):
     """A line has the time, the name and what was asked."""
-    with scene.client("tab A") as client:
-        client.ask("PING")
+    monkeypatch.setattr(client, "SLOW", 60.0)
+    with scene.client("tab A") as tab:
+        tab.ask("PING")
     (line,) = said
     assert line.split(maxsplit=2)[1:] == ["s", "tab A     PING → PONG"]
 
