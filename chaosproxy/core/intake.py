@@ -33,7 +33,7 @@ class Intake:
     def __init__(self, line: Line) -> None:
         self.line = line
         self.framer = RequestFramer()
-        self.raw = self.ended = self._cutting = False
+        self.raw = self.ended = self.cutting = False
         self.waiting = 0
         self.handshake = True
         self.place = 0
@@ -52,13 +52,13 @@ class Intake:
     @property
     def between(self) -> bool:
         """Whether all that came was sent on, and the next byte begins a command."""
-        return not (self.waiting or self._cutting or self.raw or self.ended)
+        return not (self.waiting or self.cutting or self.raw or self.ended)
 
     @property
     def _idle(self) -> bool:
         """Whether the client waits for nothing and has begun nothing; pushes are nothing that it waits for."""
         owed = any(slot.name.upper for slot in self.line.slots)
-        return not (owed or self.waiting or self._cutting or self.line.head)
+        return not (owed or self.waiting or self.cutting or self.line.head)
 
     def pump(self, now: float) -> None:
         """Take what can be taken now."""
@@ -101,17 +101,17 @@ class Intake:
         framer = self.framer
         if not self.waiting:
             return
-        if not self._cutting and self.line.engine.rules:
+        if not self.cutting and self.line.engine.rules:
             name = framer.name
             wanted = name is None or not self.line.world.name(name).plain
             if wanted and framer.size_hint() <= self.line.world.max_buffer:
                 return
-        self._cutting = framer.started
+        self.cutting = framer.started
         self.line.out_upstream.append(framer.cut_through())
         self.waiting = 0
 
     def _take(self, frame: RequestFrame, now: float) -> None:
-        self._cutting = False
+        self.cutting = False
         self.waiting -= len(frame.raw)
         line = self.line
         self.place += 1

@@ -11,7 +11,7 @@ requests   whole arrays of bulk strings whose name is `plain` (no rule in force 
            rules left alone at a `glance`
 replies    whole replies, no more than are owed; no pushes, no attributes, no errors where those tell addresses to translate
 
-Lengths are read as the framers read them, from the same tables.
+Of both also the parts of one that has a large value, which is only counted off.
 """
 
 from collections.abc import Sequence
@@ -23,14 +23,12 @@ from chaosproxy.core.glance import Glance
 from chaosproxy.core.intake import Intake
 from chaosproxy.core.line import Line
 from chaosproxy.core.match import Exchange
+from chaosproxy.core.measuring import SIZES, Body, arguments, count, header_of, unfinished
 from chaosproxy.core.returns import Returns
 from chaosproxy.core.slot import Slot
 from chaosproxy.core.syntax import (
-    ARGUMENTS,
     ARRAYS,
-    BLOBS,
     LINES,
-    WIDTH,
     ProtocolError,
     read_argument,
     read_header,
@@ -38,10 +36,6 @@ from chaosproxy.core.syntax import (
 )
 from chaosproxy.core.world import Name, Opening
 
-#: How many bytes a bulk string takes, by what it begins with.
-_SIZES: Final = {key: length + size + 2 for key, (length, size) in ARGUMENTS.items()}
-#: What may be inside a reply: anything but pushes and attributes, which no count of values tells.
-_AGGREGATES: Final = {kind: WIDTH[kind] for kind in b"*~%"}
 #: Where an error may say where to go, and that is to be translated.
 _NO_ERRORS: Final = LINES.replace(b"-", b"")
 #: So many that were answered are kept before they are thrown away together.
@@ -49,6 +43,7 @@ _MANY: Final = 1024
 #: No command's name ends before this, counted from the command's first byte.
 _BEFORE_NAME: Final = 10
 _STAR: Final = ord("*")
+_BULK: Final = ord("$")
 #: Stands for a command where only its connection matters.
 _NONE: Final[Sequence[bytes]] = ()
 _ANY: Final = Command((b"",), b"", None, "", ())
@@ -61,7 +56,7 @@ class Lane:
     """
 
     __slots__ = (
-        "_first", "_here", "_intake", "_line", "_lines", "_place", "_returns", "_unanswered", "_world", "open", "taken",
+        "_body", "_counted", "_first", "_here", "_inside", "_intake", "_line", "_lines", "_place", "_reply", "_returns", "_unanswered", "_world", "open", "taken",
     )  # fmt: skip
 
     def __init__(self, line: Line, intake: Intake, returns: Returns) -> None:
@@ -75,8 +70,13 @@ class Lane:
         # before `_first` are answered. An empty list takes nothing, which a deque does not: most connections are idle.
         self._unanswered: list[tuple[Name, float]] = []
         self._first = 0
-        # How many of the batch went this way since the lane was left last.
-        self._place = 0
+        # How many of the batch went this way, or began to, and whether any did, since the lane was left last.
+        self._place: int | None = None
+        self._counted = False
+        # The large value that is passing in each direction; of a command's, whose it is and how many arguments follow.
+        self._body: Body | None = None
+        self._inside: tuple[Name, int] | None = None
+        self._reply: Body | None = None
         self.open = False
         self.taken = 0
 
@@ -106,9 +106,18 @@ class Lane:
         """Something is about to happen on the line: from here on what is unanswered is answered the long way."""
         line = self._line
         self.open = False
-        if self._place:
-            self._intake.place, self._place = self._place, 0
-            self._intake.handshake = False
+        intake = self._intake
+        if self._place is not None:
+            intake.place, self._place = self._place, None
+            intake.handshake = intake.handshake and not self._counted
+            self._counted = False
+        if self._body is not None:
+            self._body.show(intake.framer)
+            intake.cutting = True
+            self._body = self._inside = None
+        if self._reply is not None:
+            self._reply.show(self._returns.framer)
+            self._reply = None
         for name, since in self.unanswered:
             slot = Slot(name, (), since)
             line.slots.append(slot)
@@ -117,33 +126,44 @@ class Lane:
         self._unanswered.clear()
         self._first = 0
 
-    def requests(self, data: bytes, now: float) -> bool:  # noqa: C901 - every command: one loop
+    def requests(self, data: bytes, now: float) -> bool:  # noqa: C901, PLR0915 - every command: one loop
         """Whether these bytes from the client may go on as they are; else they must be received next."""
         if not self.open:
             return False
-        find, size_of, known = data.find, _SIZES.get, self._world.openings.get
-        passed = []
-        entry, args = None, _NONE
+        find, size_of, known = data.find, SIZES.get, self._world.openings.get
+        inside, body, args = self._inside, None, _NONE
+        begun: tuple[Name, int] | None = None
+        passed: list[tuple[Name, float]] = []
+        entry = None
         # All before `start` passes, all before `pos` is read.
         start, end = 0, len(data)
+        if self._body is not None and self._body.passes(end):
+            return True
         try:
             while start < end:
-                found = known(data[start : find(b"\r", start + _BEFORE_NAME)])
-                found = found or self._read_opening(data, start)
-                if found is None:
-                    break
-                name, left, size, glance = found
-                pos = start + size
+                if inside is None:
+                    found = known(data[start : find(b"\r", start + _BEFORE_NAME)])
+                    found = found or self._read_opening(data, start)
+                    if found is None:
+                        break
+                    name, left, size, glance = found
+                    pos = start + size
+                else:
+                    (name, left), glance, pos = inside, None, self._body.owed if self._body else 0
                 if glance is None:
                     while left:
-                        pos += (
-                            size_of(data[pos : pos + 4])
-                            or size_of(data[pos : pos + 5])
-                            or sum(_header(data, pos)) + 2
-                        )
+                        size = size_of(data[pos : pos + 4]) or size_of(data[pos : pos + 5]) or 0
+                        if not size:
+                            size = sum(header_of(data, pos)) + 2
                         left -= 1
+                        pos += size
+                        if pos > end:
+                            if inside is None:
+                                body = unfinished(data, start, pos - size, size)
+                                begun = name, left
+                            break
                 else:
-                    pos, args = _arguments(data, pos, left, name.upper)
+                    pos, args = arguments(data, pos, left, name.upper)
                 if pos > end or (
                     glance and not self._let_alone(glance, args, data[start:pos], now)
                 ):
@@ -151,16 +171,19 @@ class Lane:
                 if entry is None or name is not entry[0]:
                     entry = name, now
                 passed.append(entry)
-                start = pos
+                start, inside = pos, None
         except ProtocolError:
             pass
-        if not passed:
+        if not (passed or body):
             return False
-        self._place = len(passed) + (self._place if self._unanswered else 0)
-        for name, _ in passed:
-            name.tally.count += 1
+        idle = not (self._unanswered or self._body)
+        self._place = len(passed) + (0 if idle else self._place or 0)
+        self._counted = self._counted or bool(passed)
+        for passing, _ in passed:
+            passing.tally.count += 1
         self._unanswered += passed
-        if start == end:
+        self._body, self._inside = body, begun if body else None
+        if start == end or body:
             return True
         self.taken = start
         return False
@@ -199,18 +222,25 @@ class Lane:
             self._intake.chosen = chosen
         return chosen == []
 
-    def replies(self, data: bytes, now: float) -> bool:
+    def replies(self, data: bytes, now: float) -> bool:  # noqa: C901 - one step after the other
         """Whether these bytes from the upstream may go on as they are; else they must be received next."""
-        unanswered, first = self._unanswered, self._first
+        unanswered, first, body = self._unanswered, self._first, self._reply
         if not unanswered:
             return False
+        if body is not None and body.passes(len(data)):
+            return True
         try:
-            count = _count(data, self._lines)
+            replies = count(data, self._lines, body.owed if body else 0)
+            if replies is None and body is None:
+                self._reply = _begins(data)
         except ProtocolError:
             return False
-        last = first + count
-        if not 0 < count <= len(unanswered) - first:
+        if replies is None:
+            return self._reply is not body
+        last = first + replies + (body is not None)
+        if not first < last <= len(unanswered):
             return False
+        self._reply = None
         while first < last:
             entry = name, since = unanswered[first]
             begin = first
@@ -229,58 +259,9 @@ class Lane:
         return True
 
 
-def _header(data: bytes, pos: int) -> tuple[int, int]:
-    """Read an argument's header: its length, the header's size; raises ProtocolError if it is none, or not here yet."""
-    header = read_argument(data, pos) if pos < len(data) else None
-    if header is None:
-        raise ProtocolError("an unfinished command")
-    return header
-
-
-def _arguments(data: bytes, pos: int, left: int, name: bytes) -> tuple[int, list[bytes]]:
-    """Read so many arguments: where they end, and what they are, with a name before them; raises as `_header` does."""
-    args = [name]
-    while left:
-        header = ARGUMENTS.get(data[pos : pos + 4]) or ARGUMENTS.get(data[pos : pos + 5])
-        length, begin = header or _header(data, pos)
-        begin += pos
-        pos = begin + length + 2
-        args.append(data[begin : pos - 2])
-        left -= 1
-    return pos, args
-
-
-def _count(data: bytes, lines: bytes) -> int:
-    """How many replies these bytes are; 0 if they are not just whole replies. `lines`: the kinds that are one line."""
-    find, size_of = data.find, _SIZES.get
-    # `left`: how many values the reply still lacks.
-    pos = left = count = 0
-    end = len(data)
-    while pos < end:
-        left = left or 1
-        kind = data[pos]
-        if kind in lines:
-            pos = find(b"\r\n", pos) + 2
-            if pos < 2:
-                return 0
-            left -= 1
-        elif kind in BLOBS:
-            size = size_of(data[pos : pos + 4]) or size_of(data[pos : pos + 5])
-            if not size:
-                header = read_length(data, pos)
-                if header is None:
-                    return 0
-                size = header[1] + (header[0] + 2 if header[0] >= 0 else 0)
-            pos += size
-            left -= 1
-        elif kind in _AGGREGATES:
-            header = ARRAYS.get(data[pos : pos + 4]) or read_length(data, pos)
-            if header is None:
-                return 0
-            left += max(0, header[0]) * _AGGREGATES[kind] - 1
-            pos += header[1]
-        else:
-            return 0
-        if not left:
-            count += 1
-    return count if pos == end and not left else 0
+def _begins(data: bytes) -> Body | None:
+    """The large value that a chunk begins and does not end, if it is nothing else."""
+    header = read_length(data, 0) if data[0] == _BULK else None
+    if header is None or sum(header) + 2 <= len(data):
+        return None
+    return unfinished(data, 0, 0, sum(header) + 2)

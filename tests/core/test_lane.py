@@ -5,6 +5,7 @@ Takes conversations, written out and at random; each is held twice, once without
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -34,8 +35,8 @@ def state(talk: Talk) -> dict[str, object]:
         "since": [slot.since for slot in line.expect] + since,
         "blocking": line.blocking + sum(name.blocking for name, _ in lane.unanswered),
         "turning": line.turning,
-        "place": lane._place or conversation._intake.place,
-        "handshake": conversation._intake.handshake and not lane._place,
+        "place": conversation._intake.place if lane._place is None else lane._place,
+        "handshake": conversation._intake.handshake and not lane._counted,
         "head": line.head is None,
         "rules": [
             (live.matched, live.fired, live.skipped, live.counter._counts, live.counter._selected)
@@ -417,3 +418,126 @@ def test_they_are_mostly_plain():
     """Such a conversation does go by the lane, so the test before says something of it."""
     ways = [way for seed in range(30) for way in same(lambda seed=seed: wander(Random(seed)))]
     assert 0.1 < sum(ways) / len(ways) < 0.95
+
+
+BIG = encode_command(b"SET", b"k", b"x" * 300_000)
+BULK = b"$300000\r\n" + b"x" * 300_000 + b"\r\n"
+
+
+def cut(side: str, data: bytes, *at: int) -> list[tuple[str, bytes]]:
+    """Cut bytes at these places."""
+    edges = [0, *at, len(data)]
+    return [(side, data[low:high]) for low, high in pairwise(edges)]
+
+
+def test_large_values_are_counted_off():
+    """A value that comes in pieces passes in pieces, in both directions, with whole commands and replies around it."""
+    ways = dialogue(
+        *cut(">", PLAIN + BIG + PLAIN, len(PLAIN) + 50, 200_000, len(PLAIN + BIG)),
+        ("<", b"+OK\r\n:1\r\n"),
+        *cut("<", b"+OK\r\n" + BULK + b"+OK\r\n", 5, 100, 200_000, len(BULK) + 5),
+        *cut(">", BIG, 40, len(BIG) - 3),
+        *cut("<", BULK, 20, 300_000),
+        (">", PLAIN),
+        *cut("<", BULK + b"+OK\r\n", 20),
+    )
+    assert all(ways)
+    # Nothing else may come with the first part of a large reply.
+    assert dialogue((">", PLAIN), ("<", b":1\r\n" + BULK[:99]), ("<", BULK[99:]))[1:] == [False] * 2
+
+
+@pytest.mark.parametrize("size", [990, 1000, 4096, 4097, 4120, 5000, 70_000])
+def test_a_large_value_is_left_in_the_middle(size: int):
+    """What comes then goes the long way, and no byte, count or place is lost."""
+    for more in ((), (b"y" * size,), (b"",)):
+        whole = encode_command(b"SET", b"k" * 10, b"x" * size, *more)
+        for place in (45, size // 2, size + 30):
+            for event in ("wake", "client_eof", "upstream_gone", "push", "switch", "none"):
+
+                def play(whole=whole, place=place, event=event) -> None:
+                    talk = Talk(protocol=3)
+                    talk.client(whole[:place])
+                    if event == "push":
+                        talk.upstream('>["invalidate" *["a"]]')
+                    elif event == "switch":
+                        talk.switch(BATCH)
+                    elif event != "none":
+                        getattr(talk, event)()
+                    if not talk._over and event != "client_eof":
+                        talk.client(whole[place:-1])
+                        talk.client(whole[-1:] + PLAIN)
+                        talk.upstream(b"+OK\r\n$%d\r\n" % size)
+                        talk.upstream(b"x" * (size // 2))
+                        talk.wake()
+                        talk.upstream(b"x" * (size - size // 2) + b"\r\n:1")
+                        talk.upstream(b"\r\n")
+
+                same(play)
+
+
+@pytest.mark.parametrize("size", [1000, 4097, 5000, 200_000])
+@pytest.mark.parametrize("event", ["wake", "client_eof", "upstream_eof", "client", "switch", "cut"])
+def test_a_large_reply_is_left_in_the_middle(size: int, event: str):
+    """The same of a reply: its rest goes the long way, or its connection ends, and what passed is not told again."""
+    whole = b"$%d\r\n%s\r\n" % (size, b"x" * size)
+    for place in (8, 50, size // 2, size + 8):
+
+        def play(place=place) -> None:
+            talk = Talk()
+            talk.client(PLAIN)
+            talk.upstream(whole[:place])
+            match event:
+                case "client":
+                    talk.client("SELECT 1")
+                case "switch":
+                    talk.switch(BATCH)
+                case "cut":
+                    talk.cut("reset")
+                case _:
+                    getattr(talk, event)()
+            if not talk._over:
+                talk.upstream(whole[place:-1])
+                talk.upstream(whole[-1:] + b":1\r\n+OK\r\n")
+
+        same(play)
+
+
+def pour(random: Random) -> None:
+    """Commands and replies of all sizes, in any pieces, and events in their midst."""
+    talk = Talk(random.choice(PROFILES), protocol=3)
+    sizes = [1, 20, 1000, 4090, 4100, 5000, 9000]
+    asked = b"".join(
+        encode_command(
+            random.choice([b"SET", b"APPEND", b"PING"]), b"k", b"x" * random.choice(sizes)
+        )
+        for _ in range(random.randint(1, 12))
+    )
+    said = b""
+    for _ in range(12):
+        size = random.choice(sizes)
+        said += random.choice([b"+OK\r\n", b"$%d\r\n%s\r\n" % (size, b"y" * size), b":1\r\n"])
+    for _ in range(30):
+        size = random.choice([1, 30, 1000, 4000, 6000, 20_000])
+        match random.randint(0, 12):
+            case 0 | 1 | 2 | 3 | 4 | 5 if asked:
+                talk.client(asked[:size])
+                asked = asked[size:]
+            case 6 | 7 | 8 | 9 if said and talk.conversation.describe()["waiting_replies"]:
+                talk.upstream(said[:size])
+                said = said[size:]
+            case 10 if random.random() < 0.2:
+                talk.switch(random.choice(PROFILES))
+            case _:
+                talk.wait(0.2)
+        while talk._asked:
+            talk.side(*[":1"] * len(talk._asked[0].requests))
+        if talk._over:
+            break
+    talk._heard = {"client": b"", "upstream": b""}
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**32))
+def test_values_of_any_size(seed: int):
+    """Small and large values, whole and in pieces: all that is told and counted is the same both ways."""
+    same(lambda: pour(Random(seed)))

@@ -1,0 +1,124 @@
+"""Where commands and replies end, for bytes that are neither kept nor looked at.
+
+Takes a received chunk; gives sizes and counts, read as the framers read them, from the same tables.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from chaosproxy.core.reply import ReplyFramer
+from chaosproxy.core.resp import KEEP, RequestFramer
+from chaosproxy.core.syntax import (
+    ARGUMENTS,
+    ARRAYS,
+    BLOBS,
+    HEADER,
+    WIDTH,
+    ProtocolError,
+    read_argument,
+    read_length,
+)
+
+#: How many bytes a bulk string takes, by what it begins with.
+SIZES: Final = {key: length + size + 2 for key, (length, size) in ARGUMENTS.items()}
+#: What may be inside a reply: anything but pushes and attributes, which no count of values tells.
+AGGREGATES: Final = {kind: WIDTH[kind] for kind in b"*~%"}
+
+
+_ANYTHING: Final = bytes(1 << 16)
+
+
+@dataclass(slots=True)
+class Body:
+    """A large value, a part of which has passed: what came ahead of it, and how many bytes of it have passed and are owed."""
+
+    head: bytes
+    passed: int
+    owed: int
+
+    def passes(self, size: int) -> bool:
+        """Whether so many bytes more are in it, and not its last ones; then they have passed."""
+        if size >= self.owed:
+            return False
+        self.passed += size
+        self.owed -= size
+        return True
+
+    def show(self, framer: RequestFramer | ReplyFramer) -> None:
+        """Let a framer see it as far as it has passed, and hand nothing out: of a large value it looks at the length alone."""
+        pieces = [self.head, *(_ANYTHING for _ in range(self.passed // len(_ANYTHING)))]
+        pieces.append(_ANYTHING[: self.passed % len(_ANYTHING)])
+        for piece in pieces:
+            framer.feed(piece)
+            framer.cut_through()
+
+
+def unfinished(data: bytes, begin: int, pos: int, size: int) -> Body | None:
+    """The value that begins at `pos` and takes `size` bytes, more than there are, in what begins at `begin`.
+
+    None if it is small: framers keep what is here of such a one.
+    """
+    if size <= KEEP + HEADER:
+        return None
+    value = data.index(b"\r\n", pos) + 2
+    return Body(data[begin:value], len(data) - value, pos + size - len(data))
+
+
+def header_of(data: bytes, pos: int) -> tuple[int, int]:
+    """Read an argument's header: its length, the header's size; raises ProtocolError if it is none, or not here yet."""
+    header = read_argument(data, pos) if pos < len(data) else None
+    if header is None:
+        raise ProtocolError("an unfinished command")
+    return header
+
+
+def arguments(data: bytes, pos: int, left: int, name: bytes) -> tuple[int, list[bytes]]:
+    """Read so many arguments: where they end, and what they are, with a name before them; raises as `header_of` does."""
+    args = [name]
+    while left:
+        header = ARGUMENTS.get(data[pos : pos + 4]) or ARGUMENTS.get(data[pos : pos + 5])
+        length, begin = header or header_of(data, pos)
+        begin += pos
+        pos = begin + length + 2
+        args.append(data[begin : pos - 2])
+        left -= 1
+    return pos, args
+
+
+def count(data: bytes, lines: bytes, pos: int = 0) -> int | None:
+    """How many replies the bytes from `pos` on are; None if they are not just whole replies.
+
+    `lines`: the kinds that are one line. Raises ProtocolError where `ReplyFramer` would.
+    """
+    find, size_of = data.find, SIZES.get
+    # `left`: how many values the reply still lacks.
+    left = replies = 0
+    end = len(data)
+    while pos < end:
+        left = left or 1
+        kind = data[pos]
+        if kind in lines:
+            pos = find(b"\r\n", pos) + 2
+            if pos < 2:
+                return None
+            left -= 1
+        elif kind in BLOBS:
+            size = size_of(data[pos : pos + 4]) or size_of(data[pos : pos + 5])
+            if not size:
+                header = read_length(data, pos)
+                if header is None:
+                    return None
+                size = header[1] + (header[0] + 2 if header[0] >= 0 else 0)
+            pos += size
+            left -= 1
+        elif kind in AGGREGATES:
+            header = ARRAYS.get(data[pos : pos + 4]) or read_length(data, pos)
+            if header is None:
+                return None
+            left += max(0, header[0]) * AGGREGATES[kind] - 1
+            pos += header[1]
+        else:
+            return None
+        if not left:
+            replies += 1
+    return replies if pos == end and not left else None
