@@ -34,7 +34,7 @@ from chaosproxy.verdict import NoSuchFaultError, Run, required_faults
 #: How often the progress is told, in seconds.
 _TICK = 0.5
 #: How long the last of what the command sent is waited for, in seconds: a fault may hold it for ever.
-_LAST = 1.0
+_LAST = 2.0
 #: So many events are told one by one in the end.
 _TOLD = 10
 

@@ -147,6 +147,8 @@ def test_stop_ends_streams(serve):
 def test_waiting_is_bounded(serve):
     """So many may wait; one more is told to come back, everything else is answered, and who leaves makes room."""
     server = serve()
+    # Those of other tests' servers, which have stopped, may not all have noticed.
+    wait_for(all_have_left, "room for all")
     streams = [stream(server)[0] for _ in range(MOST_WAITING)]
     try:
         for path in ("/events/stream", "/events?wait=5s"):
@@ -159,8 +161,11 @@ def test_waiting_is_bounded(serve):
     finally:
         for link in streams:
             link.close()
-    free = lambda: events_module._waiting._value == MOST_WAITING  # noqa: E731
-    wait_for(free, "all to have left")
+    wait_for(all_have_left, "all to have left")
+
+
+def all_have_left():
+    return events_module._waiting._value == MOST_WAITING
 
 
 def test_who_listens_and_talks(serve, backend):

@@ -130,7 +130,8 @@ def test_a_thousand_stalled_connections(redis70):
             for _ in range(MANY)
         ]
         best = dict.fromkeys([*routes, ("PUT", "/profile"), ("DELETE", "/profile")], 60.0)
-        for _ in range(3):
+        # On a machine that does much else one answer may be late for that reason: then all are asked for again.
+        for _ in range(6):
             status, _, took = ask(proxy, "PUT", "/profile", {"yaml": HOLD})
             assert status == 200
             best["PUT", "/profile"] = min(best["PUT", "/profile"], took)
@@ -146,6 +147,8 @@ def test_a_thousand_stalled_connections(redis70):
             best["DELETE", "/profile"] = min(best["DELETE", "/profile"], took)
             for client in clients:
                 assert client.recv(100)[:1] in b"+$"
+            if max(best.values()) < 1:
+                break
         assert {route: took for route, took in best.items() if took >= 1} == {}
 
 

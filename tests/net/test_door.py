@@ -83,7 +83,7 @@ def test_switched_off_it_opens(proxy):
 def test_shut_when_triggered(proxy):
     """A manual rule shuts the door at the request, for its time, as often as it is asked."""
     proxy.use(
-        "faults:\n- {fault: admit, new_connections: refuse, for: 300ms, when: {trigger: manual}}\n"
+        "faults:\n- {fault: admit, new_connections: refuse, for: 1s, when: {trigger: manual}}\n"
     )
     for _ in range(2):
         assert listens(proxy)
