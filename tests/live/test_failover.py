@@ -16,11 +16,11 @@ RULE = "faults:\n- {{fault: failover, name: fo, {}}}\n"
 KEYS = ("0", "1", "2")
 #: Each with what begins it: the clock, a write, a request.
 FAILOVERS = {
-    "by the clock": "style: sentinel, when: {from: 300ms}, lose: {for: 150ms}, outage: 100ms, loading: 50ms",
-    "by a write": "style: managed, match: {commands: INCR}, when: {nth: 200}, lose: {for: 100ms}, outage: 50ms",
+    "by the clock": "style: sentinel, when: {from: 1s}, lose: {for: 500ms}, outage: 100ms, loading: 50ms",
+    "by a write": "style: managed, match: {commands: INCR}, when: {nth: 200}, lose: {for: 500ms}, outage: 50ms",
     "by count": "style: managed, match: {commands: RPUSH}, when: {nth: 200}, lose: {writes: 30}",
-    "restart": "style: restart, match: {commands: EXEC}, when: {nth: 30}, lose: {for: 80ms}, loading: 50ms",
-    "on request": "style: cluster, when: {trigger: manual}, lose: {for: 100ms}, outage: 50ms",
+    "restart": "style: restart, match: {commands: EXEC}, when: {nth: 30}, lose: {for: 500ms}, loading: 50ms",
+    "on request": "style: cluster, when: {trigger: manual}, lose: {for: 500ms}, outage: 50ms",
 }
 
 
@@ -139,7 +139,7 @@ def test_exactly_what_is_listed_is_lost(redis70, name):
 def test_exactly_ten_times(redis70, name, run):
     """The same with 5,000 writes."""
     del run
-    settings = FAILOVERS[name].replace("from: 300ms", "from: 2s").replace("nth: 200", "nth: 900")
+    settings = FAILOVERS[name].replace("from: 1s", "from: 2s").replace("nth: 200", "nth: 900")
     gone, listed, acked = fail_over(redis70, settings, 5000)
     assert len(acked) >= 5000
     assert gone == listed
