@@ -1,6 +1,7 @@
 """Plays the story by hand: `python -m tests.stories.context_loss --redis-url redis://127.0.0.1:6380`.
 
-Takes the address of a proxy and, if there is one already, of a PostgreSQL; gives the context loss rate of an app.
+Takes the address of a proxy and, if there is one already, of a PostgreSQL; gives the context loss rate of an app. So that every
+conversation has a crash: `chaosproxy run --profile crash-tail --set lost-tail.when.per=key --set crash.when.per=key`.
 """
 
 import argparse

@@ -8,7 +8,7 @@ import json
 import threading
 import time
 import uuid
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -57,20 +57,34 @@ class Pod:
     def __init__(self, install: Install, program: Path = BOT) -> None:
         self._process = install.start(program)
         self._free = threading.Lock()
-        said = self._process.stdout.readline()
-        assert said == "ready\n", self._process.communicate()
+        # What it logs is read as it comes: a full pipe would stop it.
+        self._log: deque[str] = deque(maxlen=100)
+        self._reader = threading.Thread(
+            target=self._log.extend, args=(self._process.stderr,), daemon=True
+        )
+        self._reader.start()
+        assert self._line() == "ready\n"
 
     def ask(self, **request: object) -> dict[str, Any]:
         with self._free:
             self._process.stdin.write(json.dumps(request) + "\n")
             self._process.stdin.flush()
-            line = self._process.stdout.readline()
-            assert line, self._process.stderr.read()
-        return json.loads(line)
+            return json.loads(self._line())
+
+    def _line(self) -> str:
+        line = self._process.stdout.readline()
+        if not line:
+            self._reader.join()
+            raise AssertionError("the pod has ended:\n" + "".join(self._log))
+        return line
 
     def close(self) -> None:
         """Let it end, which it does at the end of its input."""
-        self._process.communicate(timeout=20)
+        self._process.stdin.close()
+        self._process.wait(20)
+        self._reader.join()
+        self._process.stdout.close()
+        self._process.stderr.close()
 
     def __enter__(self) -> Self:
         return self
