@@ -6,6 +6,7 @@ they need of servers.
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ from chaosproxy.net.own_sentinel import OwnSentinel
 from chaosproxy.net.pair import Node, PairError
 from chaosproxy.net.pretended import Pretended, seat
 from chaosproxy.net.route import Route
+from chaosproxy.net.sentinel import SentinelDoor
 from chaosproxy.net.side import Side
 from chaosproxy.net.standby import Standby
 
@@ -91,7 +93,7 @@ class Behind:
                 route.close()
         replicas = [] if self._replica is None else [self._replica]
         self._own = OwnSentinel(plan.sentinel_service, (proxy.routes.first, other), replicas)
-        await self._own.open(plan.listen_sentinel or free, plan.listen_tls)
+        await _open(self._own, plan.listen_sentinel or free, plan.listen_tls)
 
     async def _start_standby(self, standby: Upstream) -> None:
         plan = self._plan
@@ -126,7 +128,8 @@ class Behind:
             proxy.moved,
         )
         listen = plan.listen_sentinel or Address(plan.listen.host or "127.0.0.1", 0)
-        await self._guided.start(listen, plan.listen_tls)
+        await self._guided.start()
+        await _open(self._guided.door, listen, plan.listen_tls)
 
     def mind(self) -> None:
         """Another profile is in force; it knows nothing of connections that stayed with an old primary: they end."""
@@ -255,3 +258,14 @@ class Behind:
         """The old primary becomes a replica of the new one. Raises PairError."""
         if self._standby is not None and self.makes_real(live):
             await self._standby.rejoin()
+
+
+async def _open(
+    door: OwnSentinel | SentinelDoor, address: Address, tls: ssl.SSLContext | None
+) -> None:
+    """Listen for those who look for a Sentinel. Raises OSError, which says where."""
+    try:
+        await door.open(address, tls)
+    except OSError as error:
+        error.filename = str(address)
+        raise

@@ -52,14 +52,13 @@ class Guided:
         self._learning: set[asyncio.Task[None]] = set()
         self.door = SentinelDoor(self._fleet, lambda: self._sentinels.diallers)
 
-    async def start(self, listen: Address, listen_tls: ssl.SSLContext | None) -> None:
-        """Find the primary, as far as a Sentinel answers, and listen for those who ask. Raises OSError."""
+    async def start(self) -> None:
+        """Find the primary, as far as a Sentinel answers. Raises OSError if a server can have no listener."""
         if await self._sentinels.watch(PATIENCE) is None:
             _log.warning(
                 "no Sentinel has said which server is the primary: clients are turned away until one does"
             )
         await asyncio.gather(*self._learning)
-        await self.door.open(listen, listen_tls)
 
     def close(self) -> None:
         """Ask and answer no more."""

@@ -1,7 +1,10 @@
 """What stands behind a proxy: which side connection it has, and what its clients are told of servers."""
 
+import pytest
+
 from chaosproxy.net.address import Address
-from tests import clusters
+from chaosproxy.service import ServiceError
+from tests import clusters, servers
 from tests.net.scripted import ScriptedSentinel
 from tests.proxying import serve_proxy, wait_for
 
@@ -55,3 +58,12 @@ def test_a_cluster(either_loop):
             assert list(proxy.service.nodes) == ["node-1", "node-2"]
             wait_for(lambda: behind.asked.name == "node-2", "a node that answers")
             assert proxy.service.unready() is None
+
+
+def test_a_port_that_is_taken(either_loop, redis70):
+    """The message names the listener that could not be had, not the first one."""
+    taken = Address("127.0.0.1", redis70.port)
+    urls = (redis70.url, f"redis+sentinel://127.0.0.1:{servers.free_port()}/mine")
+    for url, service in zip(urls, ("mine", ""), strict=True):
+        with pytest.raises(ServiceError, match=f"cannot listen on {taken}: address already in use"):
+            serve_proxy(url, sentinel_service=service, listen_sentinel=taken)
