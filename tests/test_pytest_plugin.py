@@ -1,5 +1,6 @@
 """The pytest plugin in test runs of its own: fixture, marker, gate, options, the failing test's section, xdist, asyncio."""
 
+import os
 import re
 import subprocess
 import sys
@@ -34,7 +35,9 @@ def get(proxy, word=b"GET k"):
 @pytest.fixture(autouse=True)
 def checkout(monkeypatch):
     """Runs elsewhere find this very package."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parent.parent))
+    monkeypatch.setenv(
+        "PYTHONPATH", str(Path(__file__).resolve().parent.parent), prepend=os.pathsep
+    )
 
 
 @pytest.fixture
