@@ -114,7 +114,8 @@ class Journal:
                 self.dropped += 1
             self._events.append(event)
             self._changed.notify_all()
-        self._write(_line(event))
+        if self._file is not None:
+            self._write(self._file, _line(event))
         return event
 
     def events(self, after: int = 0, wait: float = 0.0) -> list[Event]:
@@ -148,16 +149,14 @@ class Journal:
     def _hidden(self, value: bytes) -> str:
         return hmac.new(self._secret or b"", value, hashlib.sha256).hexdigest()[:16]
 
-    def _write(self, line: bytes) -> None:
+    def _write(self, file: int, line: bytes) -> None:
         """Write a line, or count it as lost: a full disk stops nobody's traffic.
 
         What a disk took only half of is completed first once there is room, so that no line is ever torn.
         """
-        if self._file is None:
-            return
         data = self._rest + line
         try:
-            written = os.write(self._file, data)
+            written = os.write(file, data)
         except OSError as error:
             self._lose(error.strerror or str(error))
             return

@@ -38,8 +38,8 @@ class Counter:
     """One rule's `when`. `since` is the time the profile came into force; `recording` is what to fire in a replay."""
 
     __slots__ = (
-        "_block", "_counts", "_name", "_prefix", "_recording", "_rolls", "_seen", "_selected", "_since", "_when", "armed",
-        "enabled", "requests", "spends",
+        "_block", "_counts", "_divided", "_name", "_numbered", "_prefix", "_recording", "_rolls", "_seen", "_selected",
+        "_since", "_timed", "_when", "armed", "enabled", "requests", "spends",
     )  # fmt: skip
 
     def __init__(
@@ -50,6 +50,10 @@ class Counter:
         self._prefix = f"{seed}/{name}/"
         self._since = since
         self._recording = recording
+        # Which of what `when` says there is to ask at all: this is done for every match.
+        self._divided = when.per in {"key", "connection"}
+        self._timed = (when.from_, when.until) != (None, None)
+        self._numbered = (when.skip, when.nth, when.first, when.every) != (0, None, None, None)
         self._seen: dict[str, int] = {}
         self._counts: dict[str, int] = {}
         self._selected: dict[str, int] = {}
@@ -68,15 +72,16 @@ class Counter:
         Reasons: disabled, not_armed, window, skip, nth, first, every, chance, limit, manual; in a replay not_recorded.
         """
         when = self._when
-        per = self._scope(exchange, key)
+        per = self._scope(exchange, key) if self._divided else ""
         ordinal = self._seen[per] = self._seen.get(per, 0) + 1
         if self._recording is not None:
             return self._replayed(self._recording, exchange, per, ordinal)
-        reason = self._sleeps(now)
+        asleep = self._timed or not (self.enabled and self.armed)
+        reason = self._sleeps(now) if asleep else ""
         if reason:
             return reason
         number = self._counts[per] = self._counts.get(per, 0) + 1
-        reason = self._refuses(number - when.skip)
+        reason = self._refuses(number - when.skip) if self._numbered else ""
         if reason:
             return reason
         if when.trigger is not None and self.requests == 0:
@@ -110,14 +115,10 @@ class Counter:
             self.requests += self._when.trigger is not None and self.spends
 
     def _scope(self, exchange: Exchange, key: bytes | None) -> str:
-        """What this match counts in: its key, its connection, or the whole fault."""
-        match self._when.per:
-            case "key":
-                return "" if key is None else key.decode("latin-1")
-            case "connection":
-                return str(exchange.connection)
-            case _:
-                return ""
+        """What this match counts in, where that is not the whole fault: its key, or its connection."""
+        if self._when.per == "connection":
+            return str(exchange.connection)
+        return "" if key is None else key.decode("latin-1")
 
     def _replayed(
         self, recording: Recording, exchange: Exchange, per: str, ordinal: int
