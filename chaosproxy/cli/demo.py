@@ -43,8 +43,9 @@ def command(story: str | None, seed: int) -> None:
     except (EmbeddedError, ServiceError, AnswerError, OSError) as error:
         raise click.ClickException(str(error)) from None
     click.echo()
+    wide = max(12, *(len(act.profile) for act in acts))
     for act in acts:
-        click.echo(f"{act.app:<8}  {act.profile:<12}  {act.broken or 'whole'}")
+        click.echo(f"{act.app:<8}  {act.profile:<{wide}}  {act.broken or 'whole'}")
     if not all(act.as_told for act in acts):
         raise click.ClickException(
             "that is not how the story goes; a machine that is very busy can be why"
