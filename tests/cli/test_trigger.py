@@ -25,8 +25,11 @@ def test_what_lasts_begins(asked):
     proxy, run = asked
     proxy.use(RULES)
     assert run("trigger", "door").stdout == "door has begun\n"
-    with proxy.connect() as client:
-        assert client.read_to_end() == (b"", "RST")
+    try:
+        with proxy.connect() as client:
+            assert client.read_to_end() == (b"", "RST")
+    except ConnectionResetError:
+        pass  # it came while the client was still about to connect
 
 
 @pytest.mark.parametrize(
