@@ -245,8 +245,8 @@ def migrate_positions(args: Args) -> Iterator[int]:
     while index < len(args):
         word = (args[index] or b"").upper()
         if word == b"KEYS":
-            # With a key in both places the server refuses the command.
-            if args[3] == b"":
+            # With a key in both places the server refuses the command, and with none in either.
+            if args[3] == b"" and index + 1 < len(args):
                 yield from range(index + 1, len(args))
                 return
             break

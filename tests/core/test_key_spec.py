@@ -114,6 +114,7 @@ def test_migrate_takes_one_key_or_many():
     head = [b"MIGRATE", b"h", b"1"]
     assert list(migrate_positions([*head, b"k", b"0", b"9"])) == [3]
     assert list(migrate_positions([*head, b"", b"0", b"9", b"keys", b"a", b"b"])) == [7, 8]
+    assert list(migrate_positions([*head, b"", b"0", b"9", b"KEYS"])) == [3], "as every server says"
     auth = [*head, b"", b"0", b"9", b"AUTH2", b"KEYS", b"KEYS", b"KEYS", b"a"]
     assert list(migrate_positions(auth)) == [10]
     assert list(migrate_positions(head)) == []
