@@ -26,6 +26,7 @@ The map, in the order a command travels:
       fault, decision     what a fault is, and what it may ask for
         errors            the servers' exact texts; ttl: where commands carry times
         reply_maker       replies nobody computed, by their reply_shape
+        spots, texts      places in a reply that profiles name; what they may change in one
     failing               a command meets the failovers in force: it begins one, waits for a step of it, or is refused
       failover            its steps, who is on the old primary; undoing: what it may have to undo is taken down (undo: the log)
     admission             what a new connection meets, before there is a conversation

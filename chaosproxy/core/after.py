@@ -203,14 +203,22 @@ def rebuild_exec(line: Line, slot: Slot, transaction: Transaction, now: float) -
                 raw = element.change(raw)
             if element.work is not None:
                 raw = _apply_element(line, element.work, raw, slot, now, cuts, sum(map(len, out)))
-            changed = changed or raw is not sent or bool(cuts)
+            ends = slot.final is not None
+            changed = changed or raw is not sent or bool(cuts) or ends
         out.append(raw)
         count += 1
     if changed:
         head = b"".join(pushes) + b"*%d\r\n" % count
-        slot.cuts = {len(head) + cut: gap for cut, gap in cuts.items()}
+        _behind(slot, len(head), cuts)
         line.replace(slot, [head + b"".join(out)])
     return array
+
+
+def _behind(slot: Slot, head: int, cuts: dict[int, float]) -> None:
+    """What was set on elements counts from the array's start, `head` bytes before the first of them."""
+    slot.cuts = {head + cut: gap for cut, gap in cuts.items()}
+    if slot.final is not None:
+        slot.final.start += head
 
 
 def _apply_element(  # noqa: PLR0917 - one call's worth of what is at hand
@@ -226,6 +234,8 @@ def _apply_element(  # noqa: PLR0917 - one call's worth of what is at hand
     raw = apply_after(line, work, raw, slot, now)
     cuts.update((start + cut, gap) for cut, gap in slot.cuts.items())
     slot.cuts.clear()
+    if slot.final is not None and slot.final.work is work:
+        slot.final.start, slot.final.size = start, len(raw)
     slot.paces += [bucket for bucket in work.reply_buckets if bucket not in slot.paces]
     return raw
 

@@ -82,7 +82,7 @@ class Leaving:
         line.flush(slot, reply=False)
         given = len(raw)
         if slot.final is not None:
-            given = _share(slot.final.chosen.at, slot.final.decision, raw)[0]
+            given = _share(slot.final, raw)[0]
         slot.owed = raw[given:]
         slot.reply = raw
         line.held -= len(slot.owed)
@@ -116,7 +116,7 @@ class Leaving:
         line = self.line
         chosen, decision, work = final.chosen, final.decision, final.work
         slot.final = None
-        _, told, detail = _share(chosen.at, decision, slot.reply)
+        _, told, detail = _share(final, slot.reply)
         outcome: Outcome = "unknown" if slot.owed else "ok"
         if isinstance(decision, Cut):
             line.fire(chosen, work, final.applied, told, outcome, detail=detail)
@@ -230,8 +230,9 @@ def _next_due(slot: Slot, since: float, now: float) -> float:
     return max([start, *(bucket.take(len(piece), start) for bucket in slot.paces)])
 
 
-def _share(at: Position, decision: Cut | Silence, raw: bytes) -> tuple[int, Seen, str]:
+def _share(final: Final, raw: bytes) -> tuple[int, Seen, str]:
     """How much of a reply the client still gets, what that makes it see, and a detail for the event."""
+    at, decision = final.chosen.at, final.decision
     whole: Seen = "error" if raw[:1] == b"-" else "ok"
     if isinstance(decision, Silence) and decision.direction == "to_upstream":
         return len(raw), whole, ""
@@ -241,7 +242,8 @@ def _share(at: Position, decision: Cut | Silence, raw: bytes) -> tuple[int, Seen
                 return 0, "nothing", ""
             return 0, "reset" if decision.how == "reset" else "closed", ""
         case Position.MID_REPLY:
-            given = _spot(decision.count, len(raw))
+            size = len(raw) if final.size is None else final.size
+            given = final.start + _spot(decision.count, size)
             return given, "partial", f"{given} of {len(raw)} bytes"
         case _:
             return len(raw), whole, ""

@@ -283,7 +283,7 @@ def elements(raw: bytes) -> tuple[bytes, list[bytes], list[bytes]]:
     value = raw
     while value[:1] == b"|":
         found = read_length(value, 0)
-        inside = _frames(value[found[1] :]) if found else []
+        inside = frames_of(value[found[1] :]) if found else []
         if not inside:
             raise ProtocolError("an attribute of nothing")
         value = inside[-1].raw
@@ -292,7 +292,7 @@ def elements(raw: bytes) -> tuple[bytes, list[bytes], list[bytes]]:
         raise ProtocolError(f"{raw[:HEAD]!r} is no aggregate")
     parts: list[bytes] = []
     pushes: list[bytes] = []
-    for frame in _frames(value[found[1] :]):
+    for frame in frames_of(value[found[1] :]):
         aside = frame.kind == _PUSH and frame.head not in CONFIRMATIONS
         (pushes if aside else parts).append(frame.raw)
     if len(parts) != max(0, found[0]) * WIDTH[value[0]]:
@@ -300,7 +300,7 @@ def elements(raw: bytes) -> tuple[bytes, list[bytes], list[bytes]]:
     return raw[: len(raw) - len(value) + found[1]], parts, pushes
 
 
-def _frames(raw: bytes) -> list[ReplyFrame]:
+def frames_of(raw: bytes) -> list[ReplyFrame]:
     """Cut bytes that are whole replies; raises ProtocolError if they are not."""
     framer = ReplyFramer()
     framer.feed(raw)

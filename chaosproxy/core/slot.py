@@ -132,12 +132,17 @@ class Element:
 
 @dataclass(slots=True)
 class Final:
-    """What ends an exchange whose reply is here, and when it is its turn."""
+    """What ends an exchange whose reply is here, and when it is its turn.
+
+    `start`, `size`: where in its slot's reply the exchange's own stands (in EXEC's array); `size` None: it is the whole.
+    """
 
     chosen: Chosen
     decision: Cut | Silence
     work: Work
     applied: Applied
+    start: int = 0
+    size: int | None = None
 
 
 @dataclass(slots=True)

@@ -6,7 +6,8 @@ from typing import Literal
 from chaosproxy.core.decision import Decision, Direction, Position, Silence
 from chaosproxy.core.fault import Context, Fault, fault
 from chaosproxy.core.setting import Invalid, setting
-from chaosproxy.core.units import DURATION, SIGNED_INT, choice
+from chaosproxy.core.spots import HELP, SPOT, Spot, check_share, share
+from chaosproxy.core.units import COUNT_OR_ZERO, DURATION, SIGNED_INT, choice
 
 
 @fault
@@ -41,6 +42,14 @@ class Blackhole(Fault):
         "At mid_reply: how many bytes of the reply the client still gets; negative: all but so many. Left out: half.",
         default=None,
     )
+    frames: int | None = setting(
+        COUNT_OR_ZERO,
+        "Instead of bytes: how many elements of an array (EXEC's too), or confirmations of a SUBSCRIBE, it still gets whole.",
+        default=None,
+    )
+    spot: Spot | None = setting(
+        SPOT, f"Instead of bytes: up to the first spot of that kind: {HELP}.", default=None
+    )
 
     def check(self, at: Position) -> None:
         """What falls silent has to be there at that position."""
@@ -58,10 +67,10 @@ class Blackhole(Fault):
                 )
             if self.direction != "both":
                 raise Invalid("goes with what: connection", ("direction",))
-        if self.bytes is not None and at is not Position.MID_REPLY:
-            raise Invalid("goes with at: mid_reply", ("bytes",))
+        middle = at is Position.MID_REPLY
+        check_share(middle=middle, count=self.bytes, frames=self.frames, spot=self.spot)
 
-    def decide(self, context: Context) -> Decision:
-        """Fall silent."""
-        del context
-        return Silence(self.what, self.direction, self.for_, self.bytes)
+    def decide(self, context: Context) -> Decision | None:
+        """Fall silent, where there is such a place."""
+        there, count = share(context.reply or b"", self.bytes, self.frames, self.spot)
+        return Silence(self.what, self.direction, self.for_, count) if there else None

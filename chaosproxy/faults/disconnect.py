@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from chaosproxy.core.decision import Cut, Decision, How, Position, Who
 from chaosproxy.core.fault import Context, Fault, fault
-from chaosproxy.core.setting import Invalid, setting
-from chaosproxy.core.units import SIGNED_INT, choice
+from chaosproxy.core.setting import setting
+from chaosproxy.core.spots import HELP, SPOT, Spot, check_share, share
+from chaosproxy.core.units import COUNT_OR_ZERO, SIGNED_INT, choice
 
 
 @fault
@@ -35,13 +36,21 @@ class Disconnect(Fault):
         "At mid_reply: how many bytes of the reply the client still gets; negative: all but so many. Left out: half.",
         default=None,
     )
+    frames: int | None = setting(
+        COUNT_OR_ZERO,
+        "Instead of bytes: how many elements of an array (EXEC's too), or confirmations of a SUBSCRIBE, it still gets whole.",
+        default=None,
+    )
+    spot: Spot | None = setting(
+        SPOT, f"Instead of bytes: up to the first spot of that kind: {HELP}.", default=None
+    )
 
     def check(self, at: Position) -> None:
-        """Bytes of a reply mean something in the middle of one only."""
-        if self.bytes is not None and at is not Position.MID_REPLY:
-            raise Invalid("goes with at: mid_reply", ("bytes",))
+        """A share of a reply means something in the middle of one only."""
+        middle = at is Position.MID_REPLY
+        check_share(middle=middle, count=self.bytes, frames=self.frames, spot=self.spot)
 
-    def decide(self, context: Context) -> Decision:
-        """Cut."""
-        del context
-        return Cut(self.how, self.who, self.bytes)
+    def decide(self, context: Context) -> Decision | None:
+        """Cut, where there is such a place."""
+        there, count = share(context.reply or b"", self.bytes, self.frames, self.spot)
+        return Cut(self.how, self.who, count) if there else None

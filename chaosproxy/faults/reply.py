@@ -9,7 +9,8 @@ from chaosproxy.core.errors import TEXTS, error_reply
 from chaosproxy.core.fault import Context, Fault, fault
 from chaosproxy.core.resp import encode_bulk, encode_integer, encode_null
 from chaosproxy.core.setting import Invalid, Kind, setting
-from chaosproxy.core.units import FLAG, TEXT
+from chaosproxy.core.texts import change_texts, not_utf8, shortened
+from chaosproxy.core.units import FLAG, SIZE, TEXT
 
 
 def _value(value: object) -> bytes | int | None:
@@ -30,7 +31,8 @@ NOTHING = object()
 class Reply(Fault):
     """Answer instead of Redis (before_forward), or put another answer in place of its own (after_apply).
 
-    Exactly one of `error`, `value` and `miss` is given. A queued command refused with an error makes EXEC answer
+    Exactly one of `error`, `value`, `miss`, `truncate` and `invalid_utf8` is given; the last two change the server's own answer
+    (after_apply). A queued command refused with an error makes EXEC answer
     EXECABORT, as it would have; one answered otherwise gives its value as its element of EXEC's array.
     """
 
@@ -51,17 +53,39 @@ class Reply(Fault):
     miss: bool = setting(
         FLAG, "true: what the command answers for keys that are not there.", default=False
     )
+    truncate: int | None = setting(
+        SIZE,
+        "How many bytes are left of each text in the reply, however deep it stands; the reply is a whole one all the same.",
+        default=None,
+    )
+    invalid_utf8: bool = setting(
+        FLAG,
+        "true: of each text in the reply one byte becomes 0xFF, which UTF-8 has nowhere: the last byte of its first character "
+        "of several bytes, or of the text if it has none.",
+        default=False,
+    )
 
     def check(self, at: Position) -> None:
-        """One of the three, and only one."""
-        del at
-        given = [self.error is not None, self.value is not NOTHING, self.miss]
+        """One of them, and only one; there has to be a reply to change."""
+        cut = self.truncate is not None
+        given = [
+            self.error is not None,
+            self.value is not NOTHING,
+            self.miss,
+            cut,
+            self.invalid_utf8,
+        ]
         if sum(given) != 1:
-            raise Invalid("give exactly one of error, value and miss")
+            raise Invalid("give exactly one of error, value, miss, truncate and invalid_utf8")
+        if at is not Position.AFTER_APPLY and (cut or self.invalid_utf8):
+            name = "truncate" if cut else "invalid_utf8"
+            raise Invalid("goes with at: after_apply; earlier there is no reply to change", (name,))
 
     def decide(self, context: Context) -> Decision | None:
         """Make the answer, in the client's protocol."""
         command = context.command
+        if self.truncate is not None or self.invalid_utf8:
+            return self._changed(context.reply or b"")
         if self.error is not None:
             key = command.keys[0] if command.keys else b""
             raw = error_reply(
@@ -83,3 +107,9 @@ class Reply(Fault):
                 return Answer(encode_integer(self.value))
             case _:
                 return Answer(encode_bulk(self.value))
+
+    def _changed(self, raw: bytes) -> Decision | None:
+        """The server's answer with other texts in it; None if nothing in it changes."""
+        size = self.truncate
+        made = change_texts(raw, not_utf8 if size is None else lambda text: shortened(text, size))
+        return None if made is raw else Answer(made)

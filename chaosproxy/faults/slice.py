@@ -1,34 +1,20 @@
 """`slice`: a reply arrives in pieces."""
 
-import re
 from dataclasses import dataclass
 
 from chaosproxy.core.decision import Decision, Pieces, Position
 from chaosproxy.core.fault import Context, Fault, fault
 from chaosproxy.core.setting import Invalid, Kind, setting
-from chaosproxy.core.units import COUNT, POSITIVE_DURATION, SIGNED_INT, choice, whole
+from chaosproxy.core.spots import HELP, SPOT, spots
+from chaosproxy.core.units import COUNT, POSITIVE_DURATION, SIGNED_INT, whole
 
-INSIDE_MULTIBYTE = "inside_multibyte"
-BEFORE_CRLF = "before_crlf"
-INSIDE_HEADER = "inside_header"
-
-_SPOTS = choice("spot", INSIDE_MULTIBYTE, BEFORE_CRLF, INSIDE_HEADER)
-#: What is cut behind its first byte.
-_AT = {
-    # One character of two to four bytes in UTF-8.
-    INSIDE_MULTIBYTE: re.compile(
-        rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
-    ),
-    BEFORE_CRLF: re.compile(b"\r\n"),
-    INSIDE_HEADER: re.compile(rb"[$*%~>=!|][0-9]+\r\n"),
-}
 #: No reply is cut at more places than this.
 MOST_CUTS = 10_000
 
 
 def _split(value: object) -> tuple[int, ...] | str:
     if isinstance(value, str):
-        spot: str = _SPOTS.parse(value)
+        spot: str = SPOT.parse(value)
         return spot
     values = value if isinstance(value, list) else [value]
     if not values:
@@ -50,7 +36,7 @@ SPLIT = Kind(
     _split,
     {
         "anyOf": [
-            _SPOTS.schema,
+            SPOT.schema,
             {**SIGNED_INT.schema, "not": {"const": 0}},
             {"type": "array", "items": {**SIGNED_INT.schema, "not": {"const": 0}}, "minItems": 1},
         ]
@@ -75,8 +61,7 @@ class Slice(Fault):
     split: tuple[int, ...] | str | None = setting(
         SPLIT,
         "Where to cut: offsets into the reply in bytes (negative: from its end), or wherever there is a spot: "
-        "inside_multibyte (in the middle of a UTF-8 character of several bytes), before_crlf (between CR and LF), "
-        "inside_header (between a type byte and its length).",
+        f"{HELP}.",
         default=None,
     )
     size: int | None = setting(
@@ -106,12 +91,11 @@ class Slice(Fault):
             found = {offset if offset > 0 else len(raw) + offset for offset in self.split}
             cuts = sorted(cut for cut in found if 0 < cut < len(raw))
         else:
-            spots = [found.start() + 1 for found in _AT[self.split or ""].finditer(raw)]
-            cuts = _evenly(spots, self.most)
+            cuts = _evenly(spots(raw, self.split or ""), self.most)
         return Pieces(tuple(cuts[:MOST_CUTS]), self.gap) if cuts else None
 
 
-def _evenly(spots: list[int], most: int) -> list[int]:
-    """So many of the spots, at most: the first of as many equal shares of them."""
-    count = min(most, len(spots))
-    return [spots[number * len(spots) // count] for number in range(count)]
+def _evenly(places: list[int], most: int) -> list[int]:
+    """So many of the places, at most: the first of as many equal shares of them."""
+    count = min(most, len(places))
+    return [places[number * len(places) // count] for number in range(count)]

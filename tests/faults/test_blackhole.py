@@ -214,6 +214,37 @@ def test_after(protocol, at, given):
 
 
 @both
+@pytest.mark.parametrize(
+    ("where", "given"),
+    [("frames: 1", b"*2\r\n$2\r\n\xc3\xa9\r\n"), ("spot: inside_multibyte", b"*2\r\n$2\r\n\xc3")],
+)
+def test_in_the_middle_of_a_reply(protocol, where, given):
+    """So many elements, or all up to a named spot, arrive; the rest comes when the silence ends."""
+    raw = b"*2\r\n$2\r\n\xc3\xa9\r\n:1\r\n"
+    rule = silent("mid_reply", "connection", f", for: 2s, {where}")
+    with Talk(rule, protocol=protocol) as talk:
+        talk.client("GET a")
+        talk.expect_upstream("GET a")
+        talk.upstream(raw)
+        talk.expect_client(given)
+        talk.expect_fired("blackhole", told="partial", outcome="unknown")
+        talk.wait(2)
+        talk.expect_client(raw[len(given) :])
+
+
+@both
+def test_there_is_no_such_place(protocol):
+    """A reply without such a place arrives whole, and nothing falls silent."""
+    rule = silent("mid_reply", "connection", ", frames: 1")
+    with Talk(rule, protocol=protocol) as talk:
+        talk.client("GET a", "GET a")
+        talk.expect_upstream("GET a", "GET a")
+        talk.upstream('"1"', '"2"')
+        talk.expect_client('"1"', '"2"')
+        assert talk.skipped("blackhole") == ["not_applicable"] * 2
+
+
+@both
 def test_to_upstream_only(protocol):
     """Replies still come; requests wait."""
     rule = silent("after_apply", "connection", ", for: 2s, direction: to_upstream")
@@ -496,6 +527,11 @@ def test_another_profile(protocol, phase):
             "direction: goes with what: connection",
         ),
         ("at: after_apply, what: connection, bytes: 1", "bytes: goes with at: mid_reply"),
+        ("at: after_reply, what: connection, frames: 1", "frames: goes with at: mid_reply"),
+        (
+            "at: mid_reply, what: connection, frames: 1, spot: before_crlf",
+            "spot: give at most one of bytes, frames and spot",
+        ),
     ],
 )
 def test_refused(settings, message, problems):

@@ -84,6 +84,84 @@ def test_mid_reply(protocol, count, given):
         )
 
 
+ITEMS = ('"a"', '"bc"', '"def"')
+
+
+@both
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_so_many_elements(protocol, count):
+    """The client gets an array's header and so many of its elements whole, and not a byte of the next one."""
+    rule = cut("mid_reply", "LRANGE", f", frames: {count}")
+    with Talk(rule, protocol=protocol) as talk:
+        talk.client("LRANGE l 0 -1")
+        talk.expect_upstream("LRANGE l 0 -1")
+        talk.upstream("*[" + " ".join(ITEMS) + "]")
+        talk.expect_client(b"*3\r\n", *ITEMS[:count])
+        talk.expect_closed("reset")
+        talk.expect_fired("disconnect", told="partial", outcome="unknown")
+
+
+@both
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_so_many_of_a_transaction(protocol, count):
+    """Of EXEC: so many results of its commands arrive."""
+    with Talk(cut("mid_reply", "EXEC", f", frames: {count}"), protocol=protocol) as talk:
+        talk.handshake("MULTI", "+OK")
+        for _ in range(3):
+            talk.handshake("INCR n", "+QUEUED")
+        talk.client("EXEC")
+        talk.expect_upstream("EXEC")
+        talk.upstream("*[:1 :2 :3]")
+        talk.expect_client(b"*3\r\n", *[":1", ":2", ":3"][:count])
+        talk.expect_closed("reset")
+        talk.expect_fired("disconnect", command="EXEC", told="partial")
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_so_many_confirmations(count):
+    """Of SUBSCRIBE: so many of its channels are confirmed."""
+    with Talk(cut("mid_reply", "SUBSCRIBE", f", frames: {count}")) as talk:
+        talk.client("SUBSCRIBE a b")
+        talk.expect_upstream("SUBSCRIBE a b")
+        talk.upstream('*["subscribe" "a" :1]', '*["subscribe" "b" :2]')
+        talk.expect_client(*['*["subscribe" "a" :1]'][:count])
+        talk.expect_closed("reset")
+        talk.expect_fired("disconnect", told="partial")
+
+
+@both
+@pytest.mark.parametrize(
+    ("spot", "given"),
+    [
+        ("inside_multibyte", b"$3\r\na\xc3"),
+        ("before_crlf", b"$3\r"),
+        ("inside_header", b"$"),
+    ],
+)
+def test_a_named_spot(protocol, spot, given):
+    """The client gets all up to the middle of the first place of that kind."""
+    with Talk(cut("mid_reply", "GET", f", spot: {spot}"), protocol=protocol) as talk:
+        talk.client("GET a")
+        talk.expect_upstream("GET a")
+        talk.upstream("$3\r\naé\r\n".encode())
+        talk.expect_client(given)
+        talk.expect_closed("reset")
+        talk.expect_fired("disconnect", told="partial")
+
+
+@both
+@pytest.mark.parametrize("where", ["frames: 0", "frames: 3", "spot: inside_multibyte"])
+def test_there_is_no_such_place(protocol, where):
+    """A reply without such a place arrives whole, and the rule says that it did not apply."""
+    answer = "*[:1 :2 :3]" if where == "frames: 3" else ":1"
+    with Talk(cut("mid_reply", more=f", {where}"), protocol=protocol) as talk:
+        talk.client("RPUSH l x")
+        talk.expect_upstream("RPUSH l x")
+        talk.upstream(answer)
+        talk.expect_client(answer)
+        assert talk.skipped("disconnect") == ["not_applicable"]
+
+
 @both
 @HOW
 def test_after_reply(protocol, how, told):
@@ -137,10 +215,36 @@ def test_in_a_transaction(protocol, at):
         talk.expect_upstream("EXEC", "GET a")
         talk.expect_nothing_fired()
         talk.upstream("*[:1]")
-        given = {"after_apply": b"", "mid_reply": b"*1\r\n", "after_reply": b"*1\r\n:1\r\n"}[at]
+        given = {"after_apply": b"", "mid_reply": b"*1\r\n:1", "after_reply": b"*1\r\n:1\r\n"}[at]
         talk.expect_client(given)
         talk.expect_closed("reset")
         talk.expect_fired("disconnect", command="RPUSH", applied="yes")
+
+
+@both
+@pytest.mark.parametrize(
+    ("where", "given"),
+    [
+        ("", 6),
+        (", bytes: 1", 1),
+        (", bytes: -1", 12),
+        (", spot: before_crlf", 3),
+        (", spot: inside_header", 1),
+    ],
+)
+def test_in_the_middle_of_an_element(protocol, where, given):
+    """A queued command's share counts from its own element's start, whatever stands around that in EXEC's array."""
+    element = b"$7\r\nabcdefg\r\n"
+    with Talk(cut("mid_reply", "GET", where), protocol=protocol) as talk:
+        talk.handshake("MULTI", "+OK")
+        for command in ("INCR n", "GET a", "INCR n"):
+            talk.handshake(command, "+QUEUED")
+        talk.client("EXEC")
+        talk.expect_upstream("EXEC")
+        talk.upstream(b"*3\r\n:1\r\n" + element + b":2\r\n")
+        talk.expect_client(b"*3\r\n:1\r\n" + element[:given])
+        talk.expect_closed("reset")
+        talk.expect_fired("disconnect", command="GET", told="partial", outcome="unknown")
 
 
 @both
@@ -368,6 +472,15 @@ def test_only_one_cut():
     ("rule", "message"),
     [
         ("- {fault: disconnect, at: after_apply, bytes: 3}", "bytes: goes with at: mid_reply"),
+        ("- {fault: disconnect, at: after_reply, frames: 3}", "frames: goes with at: mid_reply"),
+        (
+            "- {fault: disconnect, at: before_forward, spot: before_crlf}",
+            "spot: goes with at: mid_reply",
+        ),
+        (
+            "- {fault: disconnect, at: mid_reply, bytes: 3, spot: before_crlf}",
+            "spot: give at most one of bytes, frames and spot",
+        ),
         (
             "- {fault: disconnect}",
             "fault disconnect needs 'at': one of before_forward, after_apply, mid_reply, after_reply",

@@ -6,6 +6,7 @@ from chaosproxy.core.errors import TEXTS
 from chaosproxy.core.fault import ServerInfo
 from tests.conversation import Talk
 
+ONE = "give exactly one of error, value, miss, truncate and invalid_utf8"
 READONLY = "-READONLY You can't write against a read only replica."
 INVALIDATED = '>["invalidate" *["a"]]'
 
@@ -67,6 +68,54 @@ def test_after_apply(protocol, what, second, third):
         talk.expect_client(answer, "+OK")
         told, outcome = ("error", "unknown") if answer[0] == "-" else ("ok", "ok")
         talk.expect_fired("reply", applied="yes", told=told, outcome=outcome)
+
+
+CHANGES = [
+    ("truncate: 2", '"hello"', '"he"'),
+    ("truncate: 0", '"hello"', '""'),
+    ("truncate: 2", '*["hello" :12345 "hi"]', '*["he" :12345 "hi"]'),
+    ("invalid_utf8: true", '"hello"', b"$5\r\nhell\xff\r\n"),
+    ("invalid_utf8: true", '*["é" $-1]', b"*2\r\n$2\r\n\xc3\xff\r\n$-1\r\n"),
+]
+
+
+@both
+@pytest.mark.parametrize(("what", "sent", "made"), CHANGES)
+def test_the_own_reply_changed(protocol, what, sent, made):
+    """Each text in the server's reply is shorter, or is no UTF-8 any more; the frame is whole, and what follows is its own."""
+    with Talk(afterwards(what), protocol=protocol) as talk:
+        talk.client("GET a", "PING")
+        talk.expect_upstream("GET a", "PING")
+        talk.upstream(sent, "+PONG")
+        talk.expect_client(made, "+PONG")
+        talk.expect_fired("reply", applied="yes", told="ok", outcome="ok")
+
+
+@both
+@pytest.mark.parametrize("sent", ["$-1", ":1", "+OK", "-ERR no", '""', "*[]"])
+@pytest.mark.parametrize("what", ["truncate: 10", "invalid_utf8: true"])
+def test_no_text_to_change(protocol, what, sent):
+    """A reply without a text to change is left as it is, and nothing is told to have happened."""
+    with Talk(afterwards(what), protocol=protocol) as talk:
+        talk.client("GET a")
+        talk.expect_upstream("GET a")
+        talk.upstream(sent)
+        talk.expect_client(sent)
+        assert talk.skipped("reply") == ["not_applicable"]
+
+
+@both
+def test_an_element_changed(protocol):
+    """A queued command's own element is changed, the others stay."""
+    with Talk(afterwards("truncate: 1"), protocol=protocol) as talk:
+        talk.handshake("MULTI", "+OK")
+        talk.handshake("GET a", "+QUEUED")
+        talk.handshake("LRANGE l 0 -1", "+QUEUED")
+        talk.client("EXEC")
+        talk.expect_upstream("EXEC")
+        talk.upstream('*["hello" *["hello"]]')
+        talk.expect_client('*["h" *["hello"]]')
+        talk.expect_fired("reply", command="GET", applied="yes", told="ok")
 
 
 @both
@@ -353,9 +402,19 @@ def test_every_code(code, product):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ("", "give exactly one of error, value and miss"),
-        ("error: OOM, value: 1", "give exactly one of error, value and miss"),
-        ("value: null, miss: true", "give exactly one of error, value and miss"),
+        ("", ONE),
+        ("error: OOM, value: 1", ONE),
+        ("value: null, miss: true", ONE),
+        ("truncate: 1, miss: true", ONE),
+        ("invalid_utf8: true, miss: true", ONE),
+        (
+            "truncate: 1",
+            "truncate: goes with at: after_apply; earlier there is no reply to change",
+        ),
+        (
+            "invalid_utf8: true",
+            "invalid_utf8: goes with at: after_apply; earlier there is no reply to change",
+        ),
         ("value: true", "value: expected null, empty, an integer or a text, got True"),
         ("value: [1]", "value: expected null, empty, an integer or a text, got [1]"),
     ],
