@@ -62,6 +62,12 @@ def test_range_with_steps_from_the_end():
     assert found("RW; index 1; range -2 1 0", b"BLPOP", b"a", b"b", b"0") == [1, 2]
 
 
+@pytest.mark.parametrize("text", ["RO; unknown; range 0 1 0", "RO; index 1; unknown"])
+def test_unknown(text):
+    """Where the server does not say how its keys are found, none are."""
+    assert found(text, b"X", b"a", b"b") == []
+
+
 def test_keyword_from_the_end():
     """A negative start looks backwards: the last KEYS counts."""
     text = "RW; keyword KEYS -2; range -1 1 0"
