@@ -15,15 +15,18 @@ from chaosproxy.service import Service, ServiceError, Settings
 
 
 @click.command()
-@click.argument("story", required=False, type=click.Choice(list(STORIES)))
+@click.argument("story", default="two-tabs", type=click.Choice(list(STORIES)))
+@click.option(
+    "--list", "list_", is_flag=True, help="Tell which stories there are, a line for each."
+)
 @click.option("--seed", type=int, default=1, help="What the faults draw from.")
-def command(story: str | None, seed: int) -> None:
+def command(story: str, seed: int, *, list_: bool) -> None:
     """Play a story: an application's bug, and its repair.
 
     Each is played without a fault, as manual testing sees it, and under the profiles that bring the bug out. Needs nothing: a
-    server is started and removed again. Without STORY: a line for each.
+    server is started and removed again. Without STORY: two-tabs.
     """
-    if story is None:
+    if list_:
         wide = max(map(len, STORIES))
         for name, each in STORIES.items():
             click.echo(f"{name:<{wide}}  {each.summary}")

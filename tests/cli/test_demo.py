@@ -15,18 +15,18 @@ def demo(*args):
 
 
 def test_list():
-    """Without a name: a line for each story."""
-    done = demo()
+    """A line for each story."""
+    done = demo("--list")
     assert (done.exit_code, done.stderr) == (0, "")
     lines = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
     assert lines == [[name, story.summary] for name, story in STORIES.items()]
 
 
 def test_a_story(monkeypatch):
-    """Two tabs: a server of its own, four acts, what everybody said, and the verdicts at the end."""
+    """Without a name, two tabs: a server of its own, four acts, what everybody said, and the verdicts at the end."""
     # However busy the machine is, the first tab is through by then if nothing holds it.
     monkeypatch.setattr(two_tabs, "PACE", 1.0)
-    done = demo("two-tabs")
+    done = demo()
     assert (done.exit_code, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert [line.split(maxsplit=2) for line in lines[-4:]] == [
