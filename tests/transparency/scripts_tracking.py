@@ -49,7 +49,7 @@ _TRACKING = (
     Script(
         "tracking: a key expires",
         (
-            say("a", "CLIENT TRACKING ON; SET k v PX 10; GET k"),
+            say("a", "CLIENT TRACKING ON; SET k v PX 400; GET k"),
             Hear("a", b"invalidate"),
             say("a", "GET k"),
         ),
