@@ -18,6 +18,13 @@ from tests.stories.counting import pytest_addoption, pytest_terminal_summary  # 
 settings.register_profile("chaosproxy", deadline=None)
 settings.load_profile("chaosproxy")
 
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """With `-n auto`: two workers a core, since most tests wait for a server, a client or a time more than they compute."""
+    return 2 * (os.cpu_count() or 1)
+
+
 # --- servers: `server` (see the marker), `any_server`, and one fixture for each kind -------------
 
 
