@@ -27,6 +27,8 @@ from tests.wire import Wire
 
 START_TIMEOUT = 20.0
 STOP_TIMEOUT = 20.0
+#: What a client meets where nobody listens; one that comes at the very moment in which a door is shut is reset.
+TURNED_AWAY = (ConnectionRefusedError, ConnectionResetError)
 
 
 @dataclass

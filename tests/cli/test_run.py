@@ -12,7 +12,7 @@ import pytest
 from chaosproxy import __version__
 from chaosproxy.embedded import EmbeddedError, find_server
 from tests import clusters, servers
-from tests.proxying import START_TIMEOUT, start_proxy, wait_for
+from tests.proxying import START_TIMEOUT, TURNED_AWAY, start_proxy, wait_for
 from tests.wire import Wire
 
 LOST = "faults:\n- {fault: disconnect, name: lost, match: {commands: RPUSH}, at: after_apply, how: reset}\n"
@@ -120,7 +120,7 @@ def test_second_signal(redis70):
 def _refuses(proxy):
     try:
         proxy.connect().close()
-    except ConnectionRefusedError:
+    except TURNED_AWAY:
         return True
     return False
 

@@ -9,7 +9,7 @@ import pytest
 from chaosproxy.embedded import EmbeddedError, find_server
 from tests import servers
 from tests.net.pairs import AT_ONCE, info
-from tests.proxying import RunningProxy, serve_proxy, start_proxy, wait_for
+from tests.proxying import TURNED_AWAY, RunningProxy, serve_proxy, start_proxy, wait_for
 from tests.wire import Wire, encode
 
 FAILOVER = """
@@ -79,7 +79,7 @@ def newcomer(proxy: RunningProxy) -> Wire:
     def comes() -> bool:
         try:
             found.append(proxy.connect())
-        except ConnectionRefusedError:
+        except TURNED_AWAY:
             return False
         return True
 

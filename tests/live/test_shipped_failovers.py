@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.proxying import serve_proxy, wait_for
+from tests.proxying import TURNED_AWAY, serve_proxy, wait_for
 from tests.wire import WireError
 
 READONLY = "READONLY You can't write against a read only replica."
@@ -31,7 +31,7 @@ def connect(proxy):
     while True:
         try:
             return proxy.connect()
-        except ConnectionRefusedError:
+        except TURNED_AWAY:
             time.sleep(0.01)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chaosproxy.net.address import Address
-from tests.proxying import serve_proxy, wait_for
+from tests.proxying import TURNED_AWAY, serve_proxy, wait_for
 
 REFUSE = "faults:\n- {fault: admit, new_connections: refuse, for: 400ms}\n"
 REFUSE_LONG = "faults:\n- {fault: admit, new_connections: refuse, for: 60s}\n"
@@ -34,7 +34,7 @@ def listens_at(port):
 def is_open(proxy):
     try:
         socket.create_connection(("127.0.0.1", proxy.port), 10).close()
-    except ConnectionRefusedError:
+    except TURNED_AWAY:
         return False
     return True
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.proxying import serve_proxy, wait_for
+from tests.proxying import TURNED_AWAY, serve_proxy, wait_for
 from tests.wire import connected
 
 READONLY = "READONLY You can't write against a read only replica."
@@ -86,7 +86,7 @@ def _connect_at_last(proxy):
     while True:
         try:
             return proxy.connect()
-        except ConnectionRefusedError:
+        except TURNED_AWAY:
             time.sleep(0.01)
 
 

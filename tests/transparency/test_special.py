@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests import servers
-from tests.proxying import RunningProxy, start_proxy, wait_for
+from tests.proxying import TURNED_AWAY, RunningProxy, start_proxy, wait_for
 from tests.wire import Wire, encode
 
 ARMED = Path(__file__).with_name("armed.yaml")
@@ -165,7 +165,7 @@ def test_input_left_unread_at_the_end(server, through, way: str):
 def _refused(port: int) -> bool:
     try:
         Wire(port).close()
-    except ConnectionRefusedError:
+    except TURNED_AWAY:
         return True
     return False
 
