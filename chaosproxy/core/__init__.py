@@ -23,6 +23,7 @@ The map, in the order a command travels:
     engine                which rules act: match (circumstances, glob), when, profile order
       rule                what a profile is made of; setting, units, scalar, distribution: how its values are read
       replay              a recording in place of chance
+      firing              what a fault has done, as an event
       fault, decision     what a fault is, and what it may ask for
         errors            the servers' exact texts; ttl: where commands carry times
         reply_maker       replies nobody computed, by their reply_shape

@@ -13,6 +13,7 @@ from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.engine import Chosen, Engine, LiveRule
 from chaosproxy.core.failing import following, newcomers
 from chaosproxy.core.fault import Context, ServerInfo
+from chaosproxy.core.firing import fired
 from chaosproxy.core.match import LISTENER, Exchange
 
 FOREVER = float("inf")
@@ -194,26 +195,13 @@ def _context(  # noqa: PLR0917 - one call's worth of what is at hand
 
 
 def _fired(chosen: Chosen, exchange: Exchange, decision: Admit, now: float) -> Fired:
-    live = chosen.live
-    live.fire(now)
-    return Fired(
-        fault=live.name,
-        type=live.fault.type,
-        position=str(chosen.at),
-        command=CONNECT,
-        keys=(),
-        db=0,
-        client=exchange.address,
-        connection=exchange.connection,
-        match=chosen.turn.match,
-        applied="no",
+    return fired(
+        chosen.live,
+        chosen.turn,
+        exchange,
+        now,
         told=_TOLD.get(decision.what, "reset"),
         outcome="ok" if decision.what == "accept" else "fail",
-        digest=exchange.command.digest(),
-        generation=live.generation,
         delay=decision.delay or None,
-        draw=chosen.turn.draw,
         detail=decision.what,
-        per=chosen.turn.per,
-        ordinal=chosen.turn.ordinal,
     )

@@ -39,8 +39,8 @@ def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> b
     _settle(line, work, raw, applied, seen, now)
     late = line.engine.select_by_reply(work.candidates, work.exchange, raw, now, line.effects)
     work.candidates.clear()
-    order = {id(live): index for index, live in enumerate(line.engine.rules)}
-    todo = sorted(work.after + late, key=lambda c: (_ORDER[c.at], order.get(id(c.live), 0)))
+    places = line.engine.places
+    todo = sorted(work.after + late, key=lambda c: (_ORDER[c.at], places.get(c.live, 0)))
     work.after.clear()
     ended = False
     delay = 0.0

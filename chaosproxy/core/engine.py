@@ -124,6 +124,7 @@ class Engine:
         self.by_name: dict[str, LiveRule] = {}
         self.rules = tuple(self._live(rule, first_connection) for rule in profile.rules)
         self.by_name.update((live.name, live) for live in self.rules)
+        self.places = {live: place for place, live in enumerate(self.rules)}
         for live in self.rules:
             if live.rule.when.armed_by is not None:
                 self.by_name[live.rule.when.armed_by].arms.append(live)

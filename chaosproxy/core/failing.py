@@ -4,16 +4,17 @@ Takes the work at the head of a line; gives a final decision for it where the se
 """
 
 from collections import Counter
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from chaosproxy.core import modes
 from chaosproxy.core.after import works_of
 from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandSpec
 from chaosproxy.core.decision import Answer
-from chaosproxy.core.effect import Effect, Fired, KeysTouched, Matched, StartFailover
+from chaosproxy.core.effect import Effect, KeysTouched, Matched, StartFailover
 from chaosproxy.core.engine import Chosen, Engine, LiveRule
 from chaosproxy.core.failover import Failover, Newcomers
+from chaosproxy.core.firing import fired
 from chaosproxy.core.line import Line
 from chaosproxy.core.match import Exchange
 from chaosproxy.core.rule import Match
@@ -61,7 +62,7 @@ def _may_begin(line: Line, live: LiveRule, work: Work, now: float) -> None:
         if state_of(live).running:
             line.skip(chosen, "running")
         else:
-            begin(line.engine, chosen, work.exchange, now, line.effects)
+            begin(chosen, work.exchange, now, line.effects)
             line.world.hold()
             line.effects.append(StartFailover(live.name))
 
@@ -80,7 +81,7 @@ def begin_by_itself(engine: Engine, now: float, effects: list[Effect]) -> list[L
         live.asked = True
         exchange = Exchange(Command((b"",), b"", None, FAILOVER, ()), 0, b"", "", 0, opened=now)
         for chosen in engine.take_rule(live, exchange, now, effects):
-            begin(engine, chosen, exchange, now, effects)
+            begin(chosen, exchange, now, effects)
             begun.append(live)
     return begun
 
@@ -93,21 +94,19 @@ def begins_at(engine: Engine, live: LiveRule) -> float | None:
     return max(live.armed_at, engine.since + (when.from_ or 0.0))
 
 
-def begin(
-    engine: Engine, chosen: Chosen, exchange: Exchange, now: float, effects: list[Effect]
-) -> None:
+def begin(chosen: Chosen, exchange: Exchange, now: float, effects: list[Effect]) -> None:
     """A failover begins."""
-    del engine
     live = chosen.live
     state_of(live).begin(now)
-    effects.append(_event(live, chosen.turn, exchange, now, f"{live.fault.type} begins"))
+    detail = f"{live.fault.type} begins"
+    effects.append(fired(live, chosen.turn, exchange, now, detail=detail))
 
 
-def tell(live: LiveRule, now: float, detail: str, **what: object) -> list[Effect]:
-    """A step was carried out: the effects that write it down. `what`: fields of the event, where they are not the usual ones."""
+def tell(live: LiveRule, now: float, detail: str, **what: Any) -> list[Effect]:
+    """A step was carried out: the effects that write it down. `what`: fields of the event, as `fired` takes them."""
     live.matched += 1
     exchange = Exchange(Command((b"",), b"", None, FAILOVER, ()), 0, b"", "", 0)
-    return [Matched(live.name), _event(live, following(live), exchange, now, detail, **what)]
+    return [Matched(live.name), fired(live, following(live), exchange, now, detail=detail, **what)]
 
 
 def lost_events(live: LiveRule, lost: Lost, now: float, how: str = "undone") -> list[Effect]:
@@ -138,47 +137,16 @@ def lost_events(live: LiveRule, lost: Lost, now: float, how: str = "undone") -> 
             writes=tuple((name, keys, times) for (name, keys), times in part),
         )
         effects.append(KeysTouched(live.name, how, len(keys)))
-    for name, why in lost.kept:
+    for _, why in lost.kept:
         live.matched += 1
         effects.append(Matched(live.name))
         live.skip(why, effects)
-        del name
     return effects
 
 
 def following(live: LiveRule) -> Turn:
     """The turn of what follows from a failover's beginning: no match of its own, and nothing a replay looks for."""
     return Turn(live.matched, f"{live.name}/{live.matched}", None, "", 0)
-
-
-def _event(
-    live: LiveRule, turn: Turn, exchange: Exchange, now: float, detail: str, **what: object
-) -> Fired:
-    live.fire(now)
-    fields: dict[str, object] = {
-        "keys": exchange.command.keys,
-        "applied": "no",
-        "told": "nothing",
-        "outcome": "ok",
-        **what,
-    }
-    return Fired(
-        fault=live.name,
-        type=live.fault.type,
-        position=str(live.rule.at),
-        command=exchange.command.name,
-        db=exchange.db,
-        client=exchange.client.decode("utf-8", "backslashreplace") or exchange.address,
-        connection=exchange.connection,
-        match=turn.match,
-        digest=exchange.command.digest(),
-        generation=live.generation,
-        draw=turn.draw,
-        detail=detail,
-        per=turn.per,
-        ordinal=turn.ordinal,
-        **fields,  # type: ignore[arg-type]
-    )
 
 
 def newcomers(engine: Engine) -> tuple[Newcomers, LiveRule | None]:

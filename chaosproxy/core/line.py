@@ -12,10 +12,11 @@ from chaosproxy.core.addresses import Translate
 from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandSpec
 from chaosproxy.core.decision import Decision, Delay, Silence
-from chaosproxy.core.effect import Applied, AskSide, Effect, Fired, KeysTouched, Outcome, Wake
+from chaosproxy.core.effect import Applied, AskSide, Effect, KeysTouched, Outcome, Wake
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.engine import Chosen
 from chaosproxy.core.fault import Context
+from chaosproxy.core.firing import fired
 from chaosproxy.core.match import LISTENER, Exchange
 from chaosproxy.core.modes import Args, Modes
 from chaosproxy.core.resp import encode_command
@@ -269,29 +270,17 @@ class Line:
         detail: str = "",
     ) -> None:
         """A fault has acted: write it down."""
-        chosen.live.fire(self.now)
-        exchange = work.exchange
         self.effects.append(
-            Fired(
-                fault=chosen.live.name,
-                type=chosen.live.fault.type,
-                position=str(chosen.at),
-                command=exchange.command.name,
-                keys=exchange.command.keys,
-                db=exchange.db,
-                client=exchange.client.decode("utf-8", "backslashreplace") or exchange.address,
-                connection=self.connection,
-                match=chosen.turn.match,
+            fired(
+                chosen.live,
+                chosen.turn,
+                work.exchange,
+                self.now,
                 applied=applied,
                 told=told,
                 outcome=outcome,
-                digest=exchange.command.digest(),
-                generation=chosen.live.generation,
                 delay=delay,
-                draw=chosen.turn.draw,
                 detail=detail,
-                per=chosen.turn.per,
-                ordinal=chosen.turn.ordinal,
             )
         )
 
