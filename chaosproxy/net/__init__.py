@@ -3,6 +3,7 @@
 - address.py: where to listen and to dial, as users write it
 - tls.py: contexts from the files users name
 - listener.py: accepts clients (TCP, unix socket, TLS)
+- reception.py: a listener beside the routes, with the clients that came there
 - dial.py: opens connections to the server
 - entrance.py: what a new client meets before anybody is dialled for it
 - door.py: when nobody is listened to at all

@@ -9,7 +9,7 @@ import logging
 import ssl
 from collections.abc import Awaitable, Callable
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chaosproxy.core.addresses import Translate
 from chaosproxy.core.engine import LiveRule
@@ -24,8 +24,8 @@ from chaosproxy.net.guided import Guided
 from chaosproxy.net.own_sentinel import OwnSentinel
 from chaosproxy.net.pair import Node, PairError
 from chaosproxy.net.pretended import Pretended, seat
+from chaosproxy.net.reception import Reception, own_host
 from chaosproxy.net.route import Route
-from chaosproxy.net.sentinel import SentinelDoor
 from chaosproxy.net.side import Side
 from chaosproxy.net.standby import Standby
 
@@ -93,7 +93,7 @@ class Behind:
                 route.close()
         replicas = [] if self._replica is None else [self._replica]
         self._own = OwnSentinel(plan.sentinel_service, (proxy.routes.first, other), replicas)
-        await _open(self._own, plan.listen_sentinel or free, plan.listen_tls)
+        await _open(self._own.reception, plan.listen_sentinel or free, plan.listen_tls)
 
     async def _start_standby(self, standby: Upstream) -> None:
         plan = self._plan
@@ -129,7 +129,7 @@ class Behind:
         )
         listen = plan.listen_sentinel or Address(plan.listen.host or "127.0.0.1", 0)
         await self._guided.start()
-        await _open(self._guided.door, listen, plan.listen_tls)
+        await _open(self._guided.door.reception, listen, plan.listen_tls)
 
     def mind(self) -> None:
         """Another profile is in force; it knows nothing of connections that stayed with an old primary: they end."""
@@ -145,7 +145,7 @@ class Behind:
         if self._guided is not None:
             self._guided.close()
         if self._own is not None:
-            self._own.close()
+            self._own.reception.close()
         if self._cluster is not None:
             self._cluster.stop()
         if self._standby is not None:
@@ -177,22 +177,21 @@ class Behind:
     def sentinel(self) -> Address | None:
         """Where clients find a Sentinel, None: nowhere."""
         if self._guided is not None:
-            return self._guided.door.address
-        return None if self._own is None else self._own.address
+            return self._guided.door.reception.address
+        return None if self._own is None else self._own.reception.address
 
     def seat(self, client: asyncio.Transport, route: Route) -> Seat | None:
         """Where a client that came by a route stands among a cluster's nodes, None: there is none."""
         if not self.has_nodes:
             return None
-        host = str(client.get_extra_info("sockname")[0])
+        host = own_host(client)
         if self._pretended is not None:
             return self._pretended.seat(route, host)
         return seat(self._proxy, self._plan, route, host)
 
     def translate(self, client: asyncio.Transport, route: Route) -> Translate | None:
         """What a client that came by a route is to see in place of servers' addresses, None: these."""
-        name = client.get_extra_info("sockname")
-        host = str(name[0]) if isinstance(name, tuple) else "127.0.0.1"
+        host = own_host(client)
         if route.translation is not None:
             return route.translation(host)
         return None if self._guided is None else self._guided.translate(host)
@@ -260,9 +259,7 @@ class Behind:
             await self._standby.rejoin()
 
 
-async def _open(
-    door: OwnSentinel | SentinelDoor, address: Address, tls: ssl.SSLContext | None
-) -> None:
+async def _open(door: Reception[Any], address: Address, tls: ssl.SSLContext | None) -> None:
     """Listen for those who look for a Sentinel. Raises OSError, which says where."""
     try:
         await door.open(address, tls)

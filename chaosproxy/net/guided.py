@@ -63,7 +63,7 @@ class Guided:
     def close(self) -> None:
         """Ask and answer no more."""
         self._sentinels.close()
-        self.door.close()
+        self.door.reception.close()
         for task in self._learning:
             task.cancel()
 

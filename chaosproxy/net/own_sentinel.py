@@ -7,13 +7,11 @@ server is the primary, so nobody is left with one that is not.
 """
 
 import asyncio
-import ssl
 from typing import Final, cast
 
 from chaosproxy.core.resp import RequestFramer
 from chaosproxy.core.syntax import ProtocolError
-from chaosproxy.net.address import Address
-from chaosproxy.net.listener import Listener
+from chaosproxy.net.reception import Reception, own_host
 from chaosproxy.net.route import Route
 from chaosproxy.topology.own_sentinel import Service, Visitor, messages
 
@@ -28,25 +26,13 @@ class OwnSentinel:
         self._name = name.encode()
         self._primaries = primaries
         self._replicas = replicas
-        self._listener = Listener()
-        self._clients: set[_Client] = set()
-        self.address = Address()
-
-    async def open(self, address: Address, tls: ssl.SSLContext | None) -> None:
-        """Listen. Raises OSError."""
-        self.address = await self._listener.start(address, lambda: _Client(self), tls)
-
-    def close(self) -> None:
-        """Listen no more, and end all that came."""
-        self._listener.close()
-        for client in list(self._clients):
-            client.end()
+        self.reception: Reception[_Client] = Reception(lambda: _Client(self))
 
     def moved(self) -> None:
         """Another server is the primary: from here on it is behind the other listener, and whoever listens is told."""
         old, new = self._primaries
         self._primaries = new, old
-        for client in list(self._clients):
+        for client in list(self.reception.guests):
             places = [(client.host, route.address.port) for route in (old, new)]
             for channel, text in messages(self._name, places[0], places[1]):
                 client.hear(channel, text)
@@ -55,14 +41,6 @@ class OwnSentinel:
         """What a client is told that reaches this machine as `host`."""
         primary = host, self._primaries[0].address.port
         return Service(self._name, primary, [(host, each.address.port) for each in self._replicas])
-
-    def came(self, client: "_Client") -> None:
-        """A client is there."""
-        self._clients.add(client)
-
-    def left(self, client: "_Client") -> None:
-        """A client is gone."""
-        self._clients.discard(client)
 
 
 class _Client(asyncio.Protocol):
@@ -77,10 +55,8 @@ class _Client(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        name = self._transport.get_extra_info("sockname")
-        if isinstance(name, tuple):
-            self.host = str(name[0]).encode()
-        self._sentinel.came(self)
+        self.host = own_host(transport).encode()
+        self._sentinel.reception.guests.add(self)
 
     def data_received(self, data: bytes) -> None:
         self._framer.feed(data)
@@ -97,7 +73,7 @@ class _Client(asyncio.Protocol):
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._transport = None
-        self._sentinel.left(self)
+        self._sentinel.reception.guests.discard(self)
 
     def hear(self, channel: bytes, text: bytes) -> None:
         """It is told, if it listens."""

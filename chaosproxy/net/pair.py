@@ -14,6 +14,7 @@ from typing import Final
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.net.address import Address, Upstream
 from chaosproxy.net.dial import DialError, Dialler
+from chaosproxy.net.reception import own_host
 from chaosproxy.net.relay import Relay
 from chaosproxy.net.side import Side
 from chaosproxy.topology.stream import Write
@@ -283,9 +284,9 @@ async def _way_to(dialler: Dialler) -> str:
         transport, _ = await dialler.dial(asyncio.Protocol)
     except DialError as error:
         raise PairError(str(error)) from None
-    name = transport.get_extra_info("sockname")
+    host = own_host(transport)
     transport.abort()
-    return str(name[0]) if isinstance(name, tuple) else "127.0.0.1"
+    return host
 
 
 def _text(reply: bytes | None) -> str:

@@ -4,17 +4,15 @@ Takes clients that come to the listener for Sentinel; gives them what a real Sen
 """
 
 import asyncio
-import ssl
 from collections import deque
 from collections.abc import Callable
 from typing import Final, cast
 
 from chaosproxy.core.reply import ReplyFramer
 from chaosproxy.core.syntax import ProtocolError
-from chaosproxy.net.address import Address
 from chaosproxy.net.dial import DialError, Dialler
 from chaosproxy.net.fleet import Fleet
-from chaosproxy.net.listener import Listener
+from chaosproxy.net.reception import Reception, own_host
 from chaosproxy.topology.sentinel import Place, places, translated
 
 #: Replies that wait to be translated, in bytes; then the Sentinel is not read.
@@ -27,32 +25,12 @@ class SentinelDoor:
     def __init__(self, fleet: Fleet, diallers: Callable[[], list[Dialler]]) -> None:
         self.fleet = fleet
         self.diallers = diallers
-        self._listener = Listener()
-        self._clients: set[_Client] = set()
-        self.address = Address()
-
-    async def open(self, address: Address, tls: ssl.SSLContext | None) -> None:
-        """Listen. Raises OSError."""
-        self.address = await self._listener.start(address, lambda: _Client(self), tls)
-
-    def close(self) -> None:
-        """Listen no more, and end all that came."""
-        self._listener.close()
-        for client in list(self._clients):
-            client.end()
-
-    def came(self, client: "_Client") -> None:
-        """A client is there."""
-        self._clients.add(client)
-
-    def left(self, client: "_Client") -> None:
-        """A client is gone."""
-        self._clients.discard(client)
+        self.reception: Reception[_Client] = Reception(lambda: _Client(self))
 
     def find(self, place: Place, host: bytes) -> tuple[bytes, int] | None:
         """Where a client that reaches this machine as `host` finds a server, or Sentinel: all of them are here."""
         if place.kind == "sentinel":
-            return host, self.address.port
+            return host, self.reception.address.port
         return self.fleet.find(place, host)
 
 
@@ -76,10 +54,8 @@ class _Client(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._client = cast("asyncio.Transport", transport)
-        name = self._client.get_extra_info("sockname")
-        if isinstance(name, tuple):
-            self._host = str(name[0]).encode()
-        self._door.came(self)
+        self._host = own_host(transport).encode()
+        self._door.reception.guests.add(self)
         self._task = asyncio.get_running_loop().create_task(self._serve())
 
     def data_received(self, data: bytes) -> None:
@@ -155,7 +131,7 @@ class _Client(asyncio.Protocol):
             return
         self._over = True
         self._more.set()
-        self._door.left(self)
+        self._door.reception.guests.discard(self)
         if self._sentinel is not None:
             self._sentinel.abort()
         if self._client is not None:

@@ -5,6 +5,7 @@ import pytest
 from chaosproxy.net.loop import CHOICE, LoopThread
 from tests.net import certificates as certificates_module
 from tests.net.harness import Harness
+from tests.proxying import serve_proxy
 
 
 @pytest.fixture(params=["uvloop", "asyncio"])
@@ -36,3 +37,18 @@ def harness(either_loop, monkeypatch):
 def certificates(tmp_path_factory):
     """An authority, a server's certificate and a client's, as PEM files."""
     return certificates_module.make(tmp_path_factory.mktemp("tls"))
+
+
+@pytest.fixture
+def serve_here(either_loop):
+    """Start proxies in this process; all are stopped in the end."""
+    started = []
+
+    def start(*args, **kwargs):
+        proxy = serve_proxy(*args, **kwargs)
+        started.append(proxy)
+        return proxy
+
+    yield start
+    for proxy in started:
+        proxy.stop()

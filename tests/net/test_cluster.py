@@ -26,21 +26,6 @@ def cluster():
         yield cluster
 
 
-@pytest.fixture
-def serve_here(either_loop):
-    """Start proxies in this process; all are stopped in the end."""
-    started = []
-
-    def start(*args, **kwargs):
-        proxy = serve_proxy(*args, **kwargs)
-        started.append(proxy)
-        return proxy
-
-    yield start
-    for proxy in started:
-        proxy.stop()
-
-
 def routes(proxy):
     """Each route's name with the port it listens on and the port it dials."""
     found = proxy.service._loop.call(lambda: list(proxy.service._proxy.routes))

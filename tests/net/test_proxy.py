@@ -11,7 +11,7 @@ import pytest
 from chaosproxy.net.address import Address
 from chaosproxy.net.tls import server_context, upstream_context
 from tests import servers
-from tests.proxying import serve_proxy, wait_for
+from tests.proxying import wait_for
 from tests.wire import Wire, connected
 
 SLOW = "faults:\n- {fault: latency, match: {commands: GET}, at: after_apply, delay: 500ms}\n"
@@ -20,21 +20,6 @@ LOST = """
 faults:
 - {fault: disconnect, name: lost, match: {commands: RPUSH}, at: after_apply, how: reset}
 """
-
-
-@pytest.fixture
-def serve_here(either_loop):
-    """Start proxies in this process; all are stopped in the end."""
-    started = []
-
-    def start(*args, **kwargs):
-        proxy = serve_proxy(*args, **kwargs)
-        started.append(proxy)
-        return proxy
-
-    yield start
-    for proxy in started:
-        proxy.stop()
 
 
 def test_a_fault_end_to_end(serve_here, redis70):

@@ -23,7 +23,7 @@ class Door:
         self.routes = loop.call(lambda: Routes(lambda route: Echo(route.name)))
         loop.run(self.routes.open(), TIMEOUT)
         self.door = loop.call(self._make)
-        loop.run(self.door.open(Address("127.0.0.1", 0), None), TIMEOUT)
+        loop.run(self.door.reception.open(Address("127.0.0.1", 0), None), TIMEOUT)
 
     def _make(self):
         return SentinelDoor(Fleet(self.routes, make, "127.0.0.1"), self._diallers)
@@ -32,10 +32,10 @@ class Door:
         return [Dialler(Address("127.0.0.1", port), None, 1.0) for port in self.ports]
 
     def client(self):
-        return Wire(self.door.address.port)
+        return Wire(self.door.reception.address.port)
 
     def close(self):
-        self.loop.call(self.door.close)
+        self.loop.call(self.door.reception.close)
         self.loop.call(self.routes.close)
         self.sentinel.close()
 
@@ -80,7 +80,7 @@ def test_other_sentinels_are_here(door):
     door.sentinel.answers["SENTINEL SENTINELS"] = b"*1\r\n" + other
     with door.client() as client:
         (said,) = client.ask("SENTINEL", "SENTINELS", "mine")
-    assert said[2:6] == [b"ip", b"127.0.0.1", b"port", b"%d" % door.door.address.port]
+    assert said[2:6] == [b"ip", b"127.0.0.1", b"port", b"%d" % door.door.reception.address.port]
     assert not [route for route in door.routes if route.dialler.address.host == "10.0.0.9"]
 
 
@@ -103,7 +103,7 @@ def test_one_end_ends_the_other(door):
         assert client.read_to_end()[0] == b""
     with door.client() as client:
         assert client.ask("PING") == "PONG"
-        door.loop.call(door.door.close)
+        door.loop.call(door.door.reception.close)
         assert client.read_to_end()[0] == b""
 
 

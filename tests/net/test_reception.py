@@ -1,0 +1,48 @@
+"""A listener beside the routes: who comes is kept count of, and all end with it."""
+
+import asyncio
+import socket
+
+import pytest
+
+from chaosproxy.net.address import Address
+from chaosproxy.net.reception import Reception, own_host
+
+
+class Guest(asyncio.Protocol):
+    def __init__(self, reception):
+        self.reception = reception
+
+    def connection_made(self, transport):
+        self.transport = transport
+        self.host = own_host(transport)
+        self.reception.guests.add(self)
+
+    def data_received(self, data):
+        self.transport.write(self.host.encode())
+
+    def end(self):
+        self.transport.close()
+
+
+@pytest.mark.parametrize("where", ["tcp", "unix"])
+async def test_who_comes(where, tmp_path):
+    """It tells its address, a guest this machine's on its connection; closing ends the guests, and nobody comes any more."""
+    reception = Reception(lambda: Guest(reception))
+    path = str(tmp_path / "socket")
+    await reception.open(Address("127.0.0.1", 0) if where == "tcp" else Address(path=path), None)
+    if where == "tcp":
+        came = asyncio.open_connection("127.0.0.1", reception.address.port)
+    else:
+        came = asyncio.open_unix_connection(path)
+    reader, writer = await came
+    writer.write(b"?")
+    assert await reader.read(100) == b"127.0.0.1"
+    (guest,) = reception.guests
+    assert isinstance(guest, Guest)
+    reception.close()
+    assert await reader.read() == b""
+    writer.close()
+    if where == "tcp":
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", reception.address.port), 5)
