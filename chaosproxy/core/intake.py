@@ -12,7 +12,7 @@ from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandSpec
 from chaosproxy.core.decision import Answer, Cut, NoRenewal, Past, Silence, Swallow
 from chaosproxy.core.effect import Applied, ProtocolFault
-from chaosproxy.core.ending import answer, cut, silence
+from chaosproxy.core.ending import answer, cut, lose, silence
 from chaosproxy.core.engine import Chosen
 from chaosproxy.core.failing import meets
 from chaosproxy.core.line import FOREVER, Line
@@ -176,11 +176,11 @@ class Intake:
         line = self.line
         name = work.name
         if name.upper in modes.RAW:
-            if line.expect or line.slots:
-                return False
-            # What follows on either side is no RESP.
-            line.raw = True
-            return True
+            # What follows on either side is no RESP, once all before it is answered.
+            line.raw = not (line.expect or line.slots)
+            if line.raw and name.upper in modes.HTTP:
+                line.effects.append(ProtocolFault("client", "HTTP, as a browser sends it"))
+            return line.raw
         gate = name.upper == b"MULTI" and line.world.swallows and work.whole
         if name.interest or gate:
             if not line.settled or remembering.must_wait(line, work):
@@ -287,9 +287,8 @@ class Intake:
     def _drop_before(self, work: Work, reason: str) -> None:
         """What was still to happen before it is forwarded will not."""
         line = self.line
-        dropped = []
-        if work.stage in (Stage.SETTLE, Stage.DELAY):
-            dropped += [chosen for chosen, _ in work.holds]
+        waits = work.stage in (Stage.SETTLE, Stage.DELAY)
+        dropped = [chosen for chosen, _ in work.holds if waits]
         if not work.running:
             dropped += [chosen for chosen, _ in work.runs]
         if work.final is not None:
@@ -318,8 +317,9 @@ class Intake:
     def gone(self, reason: str) -> None:
         """One end of the line is gone: the request at the head ends here, and no more are taken."""
         self.ended = True
-        if self.line.head is not None:
-            self._drop(self.line.head, reason, "no")
+        if (head := self.line.head) is not None:
+            lose(self.line, head)
+            self._drop(head, reason, "no")
 
     def _drop(self, work: Work, reason: str, applied: Applied) -> None:
         """Let the request at the head go, and with it what was decided for it."""

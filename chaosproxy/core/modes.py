@@ -15,6 +15,7 @@ HELLO, RESET, SELECT, CLIENT SETNAME  one reply, and what later commands mean ch
 WATCH, UNWATCH, EXEC, DISCARD         whether the client is watching keys (an EXEC of ours would end that)
 MONITOR                               one reply, then lines nobody asked for
 SYNC, PSYNC                           not RESP any more: the connection is handed over as raw bytes
+POST, Host:                           nor is this: HTTP, at which the server ends the connection
 QUIT, SHUTDOWN                        at most one reply, then the end
 ASKING                                one reply; the next command, and only that, is meant for a migrating slot
 ====================================  =========================================================================
@@ -36,8 +37,11 @@ from chaosproxy.core.transaction import Entry, Transaction
 
 Args = channels.Args
 
-#: Replication streams are not RESP.
-RAW: Final = frozenset({b"SYNC", b"PSYNC"})
+#: What servers know HTTP by: a browser sends it to any port that any page names, with a body of that page's choice. They end such
+#: a connection at its first line or its second, so no rule may take these words for a command: what follows would be one.
+HTTP: Final = frozenset({b"POST", b"HOST:"})
+#: Replication streams are not RESP, and neither is HTTP.
+RAW: Final = HTTP | {b"SYNC", b"PSYNC"}
 #: Commands that are carried out at once even between MULTI and EXEC.
 NEVER_QUEUED: Final = frozenset({b"MULTI", b"EXEC", b"DISCARD", b"WATCH", b"RESET", b"QUIT"})
 #: What of the commands that change anything a connection may still send that subscribed in RESP2.

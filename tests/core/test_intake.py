@@ -2,6 +2,7 @@
 
 import pytest
 
+from chaosproxy.core.slot_map import Seat, SlotMap
 from tests.conversation import Talk, command
 
 REFUSE_SET = "- {fault: reply, match: {commands: SET}, at: before_forward, error: OOM}"
@@ -28,6 +29,37 @@ def test_inline():
         talk.client(b"set a 1\r\n", b"  get a\n")
         talk.expect_upstream(b"  get a\n")
         talk.expect_client(OOM)
+
+
+@pytest.mark.parametrize("seat", [None, Seat(b"h", (7000, 7001), 1, SlotMap(2))])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "{fault: reply, at: before_forward, error: ERR no}",
+        "{fault: blackhole, what: request, at: before_forward}",
+        "{fault: latency, at: before_forward, delay: 1s}",
+    ],
+)
+@pytest.mark.parametrize("first", [b"POST / HTTP/1.1\r\n", b"Host: evil.example\r\n", "post x"])
+def test_http_is_for_the_server_to_end(rule, first, seat):
+    """What a browser sends for a page never meets a rule: the server, which ends it, gets all of it in one piece."""
+    body = b"content-length: 10\r\n\r\nFLUSHALL\r\n"
+    with Talk(f"- {rule}", seat=seat) as talk:
+        talk.client(first, body)
+        talk.expect_upstream(first, body)
+        assert "HTTP" in talk.expect_raw("client")
+        talk.expect_nothing_fired()
+
+
+def test_http_waits_for_the_replies_before_it():
+    """Who sends commands first gets their replies, and only then does the proxy stop to listen."""
+    with Talk(REFUSE_SET) as talk:
+        talk.client("GET a", b"POST / HTTP/1.1\r\nSET a 1\r\n")
+        talk.expect_upstream("GET a")
+        talk.upstream('"A"')
+        talk.expect_client('"A"')
+        talk.expect_upstream(b"POST / HTTP/1.1\r\nSET a 1\r\n")
+        assert "HTTP" in talk.expect_raw("client")
 
 
 def test_only_what_a_rule_may_want_is_held():
