@@ -20,6 +20,7 @@ from chaosproxy.core.decision import (
 )
 from chaosproxy.core.effect import Applied
 from chaosproxy.core.effect import Told as Seen
+from chaosproxy.core.ending import ENDED
 from chaosproxy.core.engine import Chosen
 from chaosproxy.core.line import Line
 from chaosproxy.core.repeating import repeat_later
@@ -264,6 +265,15 @@ def abandon(
     """A transaction ended without being carried out, as far as is known."""
     for work in works_of(transaction):
         line.tell(work, applied, told)
+        if (
+            work.swallowed is not None
+            and work.acted is None
+            and (applied, told) == ("unknown", "nothing")
+        ):
+            # Its EXEC was on its way. Whatever became of that, this write was no part of it.
+            chosen, detail, _ = work.swallowed
+            work.swallowed = None
+            line.fire(chosen, work, "no", told, "fail", detail=f"{detail}; {ENDED}")
         drop(line, work, reason)
 
 

@@ -4,17 +4,19 @@ Takes the work at the head of a line and the final decision; gives local replies
 """
 
 from chaosproxy.core import modes
-from chaosproxy.core.decision import Answer, Cut, Silence
+from chaosproxy.core.decision import Answer, Cut, Silence, Swallow
 from chaosproxy.core.effect import CloseClient, CutOthers, Outcome
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.engine import Chosen
 from chaosproxy.core.line import Line
 from chaosproxy.core.resp import encode_command
-from chaosproxy.core.slot import Element, Slot, Told, Work
+from chaosproxy.core.slot import Element, Slot, Stage, Told, Work
 from chaosproxy.core.transaction import Entry
 
 #: Poisons the server's transaction when a queued command was refused here: no server knows it.
 REFUSED = (b"CHAOSPROXY.REFUSED",)
+#: Said of a write whose reply was still being computed.
+ENDED = "the connection ended before there was a reply"
 #: Takes the place of a command that never leaves, where the server waits for one (after CLIENT REPLY SKIP, ASKING).
 PLACEHOLDER = (b"PING",)
 #: Errors that EXEC answers as they are; the reason for any other is told in an EXECABORT.
@@ -112,6 +114,16 @@ def silence(line: Line, work: Work, chosen: Chosen, decision: Silence, now: floa
     line.tell(work, "unknown", "nothing")
     line.fire(chosen, work, "unknown", "nothing", "unknown", detail=detail)
     return False
+
+
+def lose(line: Line, work: Work) -> None:
+    """The line ends under this request: a write whose swallowing has begun has no effect, and nobody is told."""
+    if work.final is None or work.stage is not Stage.ACT or not work.waiting:
+        return
+    chosen, decision = work.final
+    if isinstance(decision, Swallow):
+        work.final = None
+        line.fire(chosen, work, "no", "nothing", "fail", detail=ENDED)
 
 
 def close(line: Line, chosen: Chosen, cut: Cut) -> None:

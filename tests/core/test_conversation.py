@@ -2,6 +2,7 @@
 
 import pytest
 
+from chaosproxy.core.ending import ENDED
 from tests.conversation import Talk, command
 
 INVALIDATED = '>["invalidate" *["a"]]'
@@ -75,14 +76,15 @@ def test_a_local_reply_never_takes_the_place_of_one_that_is_lost():
 
 
 def test_a_hidden_reply_is_never_seen_in_part():
-    """When the upstream goes in the middle of a reply to the proxy, the client gets nothing of it."""
+    """When the upstream goes in the middle of a reply to the proxy, the client gets nothing of it; the write is lost."""
     with Talk("- {fault: drop_write, match: {commands: SET}, tell: ok}") as talk:
         talk.client("SET a b")
         talk.expect_upstream("MULTI", "SELECT 15", "DBSIZE", "SELECT 0", "EXEC")
         talk.upstream(b"+O")
         talk.upstream_gone()
         talk.expect_closed("close")
-        assert talk.skipped("drop_write") == ["upstream_gone"]
+        talk.expect_fired("drop_write", applied="no", told="nothing", outcome="fail", detail=ENDED)
+        assert talk.skipped("drop_write") == []
 
 
 def test_an_unfinished_reply_is_given():

@@ -6,6 +6,7 @@ order of things, and what becomes of them when the server or the side connection
 
 import pytest
 
+from chaosproxy.core.ending import ENDED
 from tests.conversation import Talk
 
 DROP = "- {fault: drop_write, tell: ok, match: {commands: [RPUSH]}}"
@@ -83,7 +84,7 @@ def test_the_upstream_goes(phase: str):
             talk.expect_upstream(*PLAN)
         talk.upstream_eof()
         talk.expect_closed("close")
-        talk.expect_nothing_fired()
+        talk.expect_fired("drop_write", applied="no", told="nothing", outcome="fail", detail=ENDED)
 
 
 # -- where no copy can give the reply
@@ -366,7 +367,7 @@ def test_the_upstream_stops_making_sense_while_it_is_asked():
         talk.expect_upstream("MULTI")
         talk.client_eof()
         talk.client_gone()
-        assert talk.skipped("drop_write") == ["client_gone"]
+        talk.expect_fired("drop_write", applied="no", told="nothing", outcome="fail", detail=ENDED)
 
 
 # -- inside the client's transaction
@@ -428,6 +429,29 @@ def test_a_stand_in():
         talk.upstream("*[:0]")
         talk.expect_client("+QUEUED", "*[+OK]")
         talk.expect_fired("drop_write", told="ok", detail=TABLE)
+
+
+@pytest.mark.parametrize("end", ["upstream_gone", "client_gone"])
+@pytest.mark.parametrize("sent", ["MULTI", "EXEC"])
+def test_a_transaction_that_either_side_leaves(end, sent):
+    """Once EXEC is on its way nobody knows what became of it, but that the write was no part of it; before, nothing was."""
+    with Talk(DROP) as talk:
+        begun(talk, *ALL)
+        talk.client("RPUSH k a")
+        talk.expect_upstream(*PLAN[1:-1])
+        talk.upstream(*["+QUEUED"] * 5)
+        talk.expect_client("+QUEUED")
+        if sent == "EXEC":
+            talk.client("EXEC")
+            talk.expect_upstream("EXEC")
+        getattr(talk, end)()
+        if end == "upstream_gone":
+            talk.expect_closed("close")
+        if sent == "EXEC":
+            event = talk.expect_fired("drop_write", applied="no", told="nothing", outcome="fail")
+            assert event.detail.endswith(f"; {ENDED}")
+        else:
+            assert talk.skipped("drop_write") == [end]
 
 
 def test_copies_that_could_not_be_made():
