@@ -4,7 +4,7 @@ Takes nothing; gives frozen data. Bytes are not effects: a conversation puts the
 writes before it looks at the effects, so that a close comes after the bytes that were promised.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from chaosproxy.core.decision import How, Who
@@ -87,10 +87,14 @@ class Matched:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A matching exchange that the fault did not act on, and why (a short, fixed word: `nth`, `chance`, `limit` …)."""
+    """A matching exchange that the fault did not act on, and why (a short, fixed word: `nth`, `chance`, `limit` …).
+
+    `generation`: whose fault it is, where that is not the one in force; 0: it is.
+    """
 
     fault: str
     reason: str
+    generation: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ class LiveRule:
     def skip(self, reason: str, effects: list[Effect]) -> None:
         """A match is left alone: count why."""
         self.skipped[reason] = self.skipped.get(reason, 0) + 1
-        effects.append(Skipped(self.name, reason))
+        effects.append(Skipped(self.name, reason, self.generation))
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,8 @@ class Entrance:
             raise
         finally:
             for meeting in ahead:
-                self._record(Skipped(meeting.fired.fault, reason))
+                fired = meeting.fired
+                self._record(Skipped(fired.fault, reason, fired.generation))
         return None
 
     async def _wait(self, let_in: asyncio.Event, meeting: Meeting, delay: float) -> bool:

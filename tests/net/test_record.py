@@ -4,7 +4,7 @@ import logging
 from dataclasses import replace
 
 from chaosproxy.core.command_table import CommandTable
-from chaosproxy.core.effect import CloseClient, Matched, ProtocolFault
+from chaosproxy.core.effect import CloseClient, Matched, ProtocolFault, Skipped
 from chaosproxy.core.engine import Engine
 from chaosproxy.core.replay import Divergence, Recording
 from chaosproxy.core.world import World
@@ -65,6 +65,32 @@ def test_a_late_event_is_counted_under_its_own_profile():
         written.switch("third")
     written.record.write(fired(), 1.0)
     assert [key[0] for key in written.counts.fired] == ["test", "second", ""]
+
+
+def test_a_match_left_alone_is_counted_under_its_own_profile():
+    """A match that a switch of profiles has ended was the old one's, whatever the new one has of that name."""
+    written = Written()
+    written.switch("second")
+    for generation in (0, 1, 2):
+        written.record.write(Skipped("lost", "switched", generation), 1.0)
+    assert written.counts.skipped == {
+        ("test", "lost", "switched"): 1,
+        ("second", "lost", "switched"): 2,
+    }
+
+
+def test_a_held_up_match_that_a_switch_ends_is_the_old_profile_s():
+    """The conversation says whose the match was that it lets go."""
+    with Talk("- {fault: latency, name: late, at: after_apply, delay: 1s}") as talk:
+        talk.client("GET k")
+        talk.expect_upstream("GET k")
+        talk.switch("- {fault: latency, name: late, at: after_apply, delay: 1s}")
+        talk.upstream("$-1")
+        talk.expect_client("$-1")
+        left = [each for each in talk.effects if isinstance(each, Skipped)]
+        assert [(each.fault, each.reason, each.generation) for each in left] == [
+            ("late", "switched", 1)
+        ]
 
 
 def test_what_has_not_happened_is_not_written_down():
