@@ -18,6 +18,8 @@ _END: Final = r"(?!\n)$"
 _DECIMAL: Final = r"[0-9]{1,9}(?:\.[0-9]{1,9})?"
 _NOT_ZERO: Final = r"(?=[0-9.]*[1-9])"
 _MOST_SECONDS: Final = 999_999_999
+#: No name that is known is longer: what is can be no slip, and comparing takes its length times its length.
+_LONGEST_WORD: Final = 100
 #: The largest whole number that every JSON reader keeps exact, less a bit.
 MOST: Final = 10**15
 
@@ -52,7 +54,7 @@ def expected(what: str, value: object, suggestion: str = "") -> Invalid:
 
 def closest(word: object, known: Iterable[str]) -> str:
     """What a misspelt word probably meant, '' if nothing comes near. Case alone is no difference."""
-    if not isinstance(word, str):
+    if not isinstance(word, str) or len(word) > _LONGEST_WORD:
         return ""
     by_folded = {name.casefold(): name for name in known}
     folded = word.casefold()

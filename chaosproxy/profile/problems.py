@@ -11,6 +11,8 @@ from functools import cached_property
 # What YAML calls a line break: an editor and the parser must count alike.
 _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 _WIDEST = 120
+#: So many problems are told; a text that has more is no profile with slips in it.
+MOST_PROBLEMS = 100
 
 
 @dataclass(frozen=True)
@@ -94,11 +96,10 @@ class Problem:
 
 def _window(line: str, column: int) -> tuple[str, int]:
     """The part of a line that is worth showing, without control characters, and the column in it."""
-    line = _printable(line)
     if len(line) <= _WIDEST:
-        return line, column
+        return _printable(line), column
     start = max(0, column - _WIDEST // 2)
-    part = line[start : start + _WIDEST]
+    part = _printable(line[start : start + _WIDEST])
     before = "..." if start else ""
     after = "..." if start + _WIDEST < len(line) else ""
     return f"{before}{part}{after}", column - start + len(before)
@@ -119,17 +120,21 @@ class ProfileError(Exception):
 
 @dataclass(slots=True)
 class Problems:
-    """Where everybody who reads a profile leaves what is wrong, so that all is told at once."""
+    """Where everybody who reads a profile leaves what is wrong, so that all is told at once, MOST_PROBLEMS at most."""
 
     found: list[tuple[int, tuple[int, int], Problem]] = field(default_factory=list)
     texts: list[Text] = field(default_factory=list)
 
     def add(self, place: Place, message: str, suggestion: str = "") -> None:
-        """Something is wrong at this place."""
+        """Something is wrong at this place. Raises `ProfileError` once there is enough of it."""
         if place.text not in self.texts:
             self.texts.append(place.text)
         number = self.texts.index(place.text)
         self.found.append((number, place.order, place.problem(message, suggestion)))
+        if len(self.found) == MOST_PROBLEMS:
+            enough = f"{MOST_PROBLEMS} problems: no more are looked for"
+            self.found.append((number, place.order, place.problem(enough)))
+            self.raise_if_any()
 
     def raise_if_any(self) -> None:
         """Raise `ProfileError` with all of them, by text, line and column."""

@@ -155,6 +155,8 @@ def test_closest_knows_no_case():
     assert scalar.closest("gte", ["GETEX", "GET"]) == "GET"
     assert scalar.closest("xyzzy", ["RPOP", "RPUSH"]) == ""
     assert scalar.closest(7, ["7"]) == ""
+    # Comparing takes a length times a length, and nobody misspells so much.
+    assert scalar.closest("r" * 101, ["R" * 101]) == ""
 
 
 def test_a_suggestion_is_taken():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chaosproxy.profile.problems import Problem, Problems, ProfileError, Text
+from chaosproxy.profile.problems import MOST_PROBLEMS, Problem, Problems, ProfileError, Text
 
 
 def test_render():
@@ -86,3 +86,16 @@ def test_all_at_once_in_order():
 def test_nothing_is_nothing():
     """Without a problem nothing is raised."""
     Problems().raise_if_any()
+
+
+def test_enough_is_enough():
+    """A text that is nothing but wrong costs no more than MOST_PROBLEMS of them, however long its one line is."""
+    text = Text("a", "x" * 200_000)
+    problems = Problems()
+    with pytest.raises(ProfileError) as raised:
+        for number in range(10**6):
+            problems.add(text.place(1, number + 1), f"no {number}")
+    said = raised.value.problems
+    assert len(said) == MOST_PROBLEMS + 1
+    assert said[-1].message == f"{MOST_PROBLEMS} problems: no more are looked for"
+    assert len(str(raised.value)) < 1000 * len(said)
