@@ -6,7 +6,6 @@ Takes Fired effects; gives events in the shape that README shows, and never a pa
 import base64
 import hashlib
 import hmac
-import json
 import logging
 import os
 import secrets
@@ -19,6 +18,7 @@ from threading import Condition
 from typing import Any, Final
 
 from chaosproxy.core.effect import Fired
+from chaosproxy.telling import json_text
 
 Event = dict[str, Any]
 
@@ -174,4 +174,4 @@ class Journal:
 
 
 def _line(value: Mapping[str, object]) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(", ", ": ")).encode() + b"\n"
+    return json_text(value).encode() + b"\n"

@@ -57,7 +57,7 @@ def read_recording(path: Path) -> RecordedRun:
 def _object(path: Path, number: int, line: bytes) -> dict[str, object]:
     try:
         value = json.loads(line) if len(line) <= _LONGEST else None
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         raise RecordingError(f"{path}:{number}: not a JSON object, as --events writes one a line")

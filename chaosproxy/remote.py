@@ -66,7 +66,7 @@ class Remote:
             raise RemoteError(f"no chaosproxy answers at {self.url}: {reason}") from None
         try:
             value = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             value = None
         if status >= 400 or value is None:
             raise _refused(self.url, status, value)

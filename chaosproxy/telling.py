@@ -4,8 +4,9 @@ Takes events and faults' statuses as the journal and the control API give them; 
 """
 
 import base64
+import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 #: A line says so many keys at most, and of each so much.
@@ -36,6 +37,11 @@ def command_of(event: Mapping[str, Any]) -> str:
     return printable(" ".join([str(event["command"]).replace("|", " "), *shown, *more]))
 
 
+def in_force_line(now: Mapping[str, Any]) -> str:
+    """What has come into force: its name, seed and generation."""
+    return printable(f"profile {now['name']}, seed {now['seed']}, generation {now['generation']}")
+
+
 def fault_table(faults: Sequence[Mapping[str, Any]]) -> list[str]:
     """Each fault with how often it matched and fired, and why it did not."""
     if not faults:
@@ -44,10 +50,10 @@ def fault_table(faults: Sequence[Mapping[str, Any]]) -> list[str]:
     rows += [
         (
             printable(fault["name"]),
-            fault["type"],
+            printable(fault["type"]),
             str(fault["matched"]),
             str(fault["fired"]),
-            _skipped(fault),
+            printable(_skipped(fault)),
         )
         for fault in faults
     ]
@@ -80,6 +86,20 @@ def _shell_char(char: str) -> str:
     if char == "\n" or char.isprintable():
         return "\\n" if char == "\n" else char
     return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
+
+
+def json_text(
+    value: object, *, indent: int | None = None, default: Callable[[object], str] | None = None
+) -> str:
+    """JSON with every character as it is, but for those that do not print: escaped, they mean nothing to a terminal."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=default)
+    if text.isprintable():
+        return text
+    return "".join(map(_json_char, text))
+
+
+def _json_char(char: str) -> str:
+    return char if char == "\n" or char.isprintable() else json.dumps(char)[1:-1]
 
 
 def printable(text: str) -> str:

@@ -1,12 +1,22 @@
 """What people read: each part is there, columns stand below each other, and no key moves the cursor."""
 
 import base64
+import json
 import shutil
 import subprocess
 
 import pytest
 
-from chaosproxy.telling import command_of, event_line, fault_table, printable, seconds, shell_words
+from chaosproxy.telling import (
+    command_of,
+    event_line,
+    fault_table,
+    in_force_line,
+    json_text,
+    printable,
+    seconds,
+    shell_words,
+)
 
 EVENT = {
     "n": 3,
@@ -89,3 +99,20 @@ def test_shell_words():
         [bash, "-c", script], capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"}
     )
     assert done.stdout.decode().split("\0")[:-1] == WORDS
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_json(indent):
+    """It reads back as it was and looks as it is, but for what would move a cursor or end a line."""
+    value = {"é": ["→ 😀", 1.5, None], "x": "\x1b[2J\x7f\x9b\u2028\u202e\U000e0001\n"}
+    text = json_text(value, indent=indent)
+    assert json.loads(text) == value
+    assert "→ 😀" in text
+    assert all(char.isprintable() or (indent and char == "\n") for char in text)
+    assert json_text({1, 2}, default=str) == '"{1, 2}"'
+
+
+def test_in_force():
+    """One line, whatever the profile is called."""
+    now = {"name": "a\nb", "seed": 7, "generation": 2}
+    assert in_force_line(now) == "profile a?b, seed 7, generation 2"

@@ -7,6 +7,7 @@ import click
 
 from chaosproxy.cli.control import asking, control_options
 from chaosproxy.remote import Remote
+from chaosproxy.telling import in_force_line
 
 
 @click.command()
@@ -18,4 +19,4 @@ def command(remote: Remote) -> None:
     """
     with asking():
         now = remote.calm()
-    click.echo(f"profile {now['name']}, seed {now['seed']}, generation {now['generation']}")
+    click.echo(in_force_line(now))

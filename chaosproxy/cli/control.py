@@ -13,6 +13,7 @@ import click
 from chaosproxy.cli.problems import leave
 from chaosproxy.profile import Problem
 from chaosproxy.remote import Remote, RemoteError
+from chaosproxy.telling import printable
 
 
 def control_options(function: Callable[..., object]) -> Callable[..., object]:
@@ -56,7 +57,7 @@ def asking(file: str = "") -> Iterator[None]:
         if error.problems:
             leave([_problem(problem, file) for problem in error.problems])
         hint = "; give --control-token" if error.status == 401 else ""
-        raise click.ClickException(f"{error}{hint}") from None
+        raise click.ClickException(printable(f"{error}{hint}")) from None
 
 
 def _problem(said: Any, file: str) -> Problem:

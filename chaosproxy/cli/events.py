@@ -3,14 +3,13 @@
 Takes the number after which to begin; gives a line an event, for people or as JSON.
 """
 
-import json
 from contextlib import suppress
 
 import click
 
 from chaosproxy.cli.control import asking, control_options
 from chaosproxy.remote import Remote
-from chaosproxy.telling import event_line
+from chaosproxy.telling import event_line, json_text
 
 
 @click.command()
@@ -22,4 +21,4 @@ def command(remote: Remote, follow: bool, after: int, as_json: bool) -> None:
     """Tell what has fired in a proxy that runs."""
     with asking(), suppress(KeyboardInterrupt):
         for event in remote.follow(after) if follow else remote.events(after):
-            click.echo(json.dumps(event, ensure_ascii=False) if as_json else event_line(event))
+            click.echo(json_text(event) if as_json else event_line(event))

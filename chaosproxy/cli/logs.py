@@ -3,10 +3,11 @@
 Takes a level and a format; gives log lines: text for people, JSON for collectors.
 """
 
-import json
 import logging
 import sys
 from datetime import UTC, datetime
+
+from chaosproxy.telling import json_text, printable
 
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
@@ -15,13 +16,17 @@ FORMATS = ("text", "json")
 def set_up(level: str, format_: str) -> None:
     """Send the package's log to stderr."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        _Json() if format_ == "json" else logging.Formatter("chaosproxy: %(message)s")
-    )
+    handler.setFormatter(_Json() if format_ == "json" else _Text("chaosproxy: %(message)s"))
     log = logging.getLogger("chaosproxy")
     log.handlers[:] = [handler]
     log.setLevel(level.upper())
     log.propagate = False
+
+
+class _Text(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        # Servers and clients may have a word in a line; none of them moves the terminal's cursor.
+        return "\n".join(map(printable, super().format(record).split("\n")))
 
 
 class _Json(logging.Formatter):
@@ -35,4 +40,4 @@ class _Json(logging.Formatter):
         line |= getattr(record, "more", {})
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return json_text(line, default=str)

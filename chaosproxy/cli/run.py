@@ -22,6 +22,7 @@ from chaosproxy.cli.settings import RunOptions
 from chaosproxy.net.bypass import advice
 from chaosproxy.profile import ProfileError
 from chaosproxy.service import Service, ServiceError, Settings
+from chaosproxy.telling import printable
 
 _log = logging.getLogger("chaosproxy.run")
 
@@ -105,7 +106,7 @@ def _say(options: RunOptions, settings: Settings, service: Service) -> None:
             f"chaosproxy {__version__}",
             *(f"  {name:<10} {value}" for name, value in block.items()),
         ]
-        click.echo("\n".join(lines), err=True)
+        click.echo("\n".join(map(printable, lines)), err=True)
     if found.answered and not found.table_problem:
         for problem in options.strangers(found.table):
             _log.warning("this server does not know it all: %s", problem)

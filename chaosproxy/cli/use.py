@@ -12,6 +12,7 @@ from chaosproxy.cli.control import asking, control_options
 from chaosproxy.cli.problems import leave
 from chaosproxy.profile import ProfileError, find, names, split_override
 from chaosproxy.remote import Remote
+from chaosproxy.telling import in_force_line, printable
 
 
 def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
@@ -53,5 +54,5 @@ def command(remote: Remote, profile: str, seed: int | None, set_: tuple[str, ...
     with asking(file):
         now = remote.use(**body)
     for warning in now["warnings"]:
-        click.echo(f"this server does not know it all: {warning}", err=True)
-    click.echo(f"profile {now['name']}, seed {now['seed']}, generation {now['generation']}")
+        click.echo(printable(f"this server does not know it all: {warning}"), err=True)
+    click.echo(in_force_line(now))

@@ -86,7 +86,7 @@ class Problem:
         """`file:line:column: message`, then the offending line, then a caret below the place."""
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
         meant = f"; did you mean '{self.suggestion}'?" if self.suggestion else ""
-        head = f"{_printable(place)}: {self.message}{meant}"
+        head = _printable(f"{place}: {self.message}{meant}")
         if not self.source_line.strip():
             return head
         line, column = _window(self.source_line, self.column - 1)

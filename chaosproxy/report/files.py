@@ -3,11 +3,11 @@
 Takes a folder and a Run; gives report.json, junit.xml and report.html in it, and the job's summary where CI asks for one.
 """
 
-import json
 from pathlib import Path
 from typing import Final
 
 from chaosproxy.report import html, junit, summary
+from chaosproxy.telling import json_text
 from chaosproxy.verdict import Run
 
 EVENTS: Final = "events.jsonl"
@@ -15,8 +15,7 @@ EVENTS: Final = "events.jsonl"
 
 def write(folder: Path, run: Run) -> None:
     """Write them, over what was there. Raises OSError."""
-    text = json.dumps(run.as_dict(), indent=2, ensure_ascii=False) + "\n"
-    (folder / "report.json").write_text(text, "utf-8")
+    (folder / "report.json").write_text(json_text(run.as_dict(), indent=2) + "\n", "utf-8")
     (folder / "junit.xml").write_bytes(junit.render(run))
     (folder / "report.html").write_text(html.render(run), "utf-8")
 
