@@ -120,16 +120,22 @@ class Journal:
 
     def events(self, after: int = 0, wait: float = 0.0) -> list[Event]:
         """Give the kept events with a number above `after`, waiting so many seconds for the first of them."""
+        return self.since(after, wait)[0]
+
+    def since(self, after: int = 0, wait: float = 0.0) -> tuple[list[Event], int, int]:
+        """Give the same, and what at that moment `last` and `dropped` were: who goes on from there misses nothing."""
         with self._changed:
             if wait > 0:
                 self._changed.wait_for(lambda: self.last > after, wait)
-            return [event for event in self._events if event["n"] > after]
+            events = [event for event in self._events if event["n"] > after]
+            return events, self.last, self.dropped
 
-    def clear(self) -> None:
-        """Forget the kept events; numbers go on, and the file stays as it is."""
+    def clear(self) -> int:
+        """Forget the kept events; numbers go on, and the file stays as it is. Gives the last one's number."""
         with self._changed:
             self.dropped += len(self._events)
             self._events.clear()
+            return self.last
 
     def _keys(self, keys: tuple[bytes, ...]) -> Event:
         if self._secret:

@@ -37,12 +37,12 @@ def get_events(backend: Backend, request: Request) -> Answer:
         if not _waiting.acquire(blocking=False):
             raise _too_many()
         try:
-            events = journal.events(after, wait)
+            events, last, dropped = journal.since(after, wait)
         finally:
             _waiting.release()
     else:
-        events = journal.events(after)
-    return as_json({"events": events, "last": journal.last, "dropped": journal.dropped})
+        events, last, dropped = journal.since(after)
+    return as_json({"events": events, "last": last, "dropped": dropped})
 
 
 def stream(backend: Backend, request: Request) -> Answer:
@@ -64,8 +64,7 @@ def stream(backend: Backend, request: Request) -> Answer:
 def delete_events(backend: Backend, request: Request) -> Answer:
     """Forget them; the numbers go on, and the file keeps them."""
     del request
-    backend.journal.clear()
-    return as_json({"last": backend.journal.last})
+    return as_json({"last": backend.journal.clear()})
 
 
 class _Chunks(Iterator[bytes]):

@@ -12,6 +12,7 @@ import pytest
 
 from chaosproxy.control import events as events_module
 from chaosproxy.control.events import MOST_WAITING
+from chaosproxy.journal import Journal
 from tests.control.asking import request
 from tests.proxying import wait_for
 from tests.test_journal import FIRED
@@ -50,6 +51,26 @@ def test_waited_in_vain(ask):
     began = monotonic()
     assert ask("GET", "/events?wait=50ms").json["events"] == []
     assert monotonic() - began >= 0.05
+
+
+class Busy(Journal):
+    """One in which something happens whenever it was just read."""
+
+    def since(self, after=0, wait=0.0):
+        found = super().since(after, wait)
+        self.record(FIRED, 0)
+        return found
+
+
+def test_who_goes_on_from_the_last_one_misses_none(ask, backend):
+    """`last` is the last event's of those that are told, or were before; what happens meanwhile is told next."""
+    backend.journal = Busy(0)
+    known, last = [], 0
+    for _ in range(4):
+        said = ask("GET", f"/events?after={last}").json
+        known += [event["n"] for event in said["events"]]
+        last = said["last"]
+    assert known == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
