@@ -151,6 +151,13 @@ def _again(item: pytest.Item, proxy: "ChaosProxy") -> str:
     words = ["pytest", item.nodeid, f"--chaos-seed={proxy.seed}"]
     words += [f"--chaos-profile={name}" for name in item.config.getoption("--chaos-profile") or ()]
     upstream = item.config.getoption("--chaos-upstream")
-    if upstream != _EMBEDDED and "@" not in upstream:
+    if upstream != _EMBEDDED and not _has_password(upstream):
         words.append(f"--chaos-upstream={upstream}")
     return f"again: {shlex.join(words)}"
+
+
+def _has_password(url: str) -> bool:
+    from chaosproxy.net.address import parse_upstream  # noqa: PLC0415
+
+    upstream = parse_upstream(url)
+    return not (upstream.password is None and upstream.sentinel_password is None)

@@ -8,7 +8,7 @@ import shlex
 import ssl
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -35,8 +35,9 @@ SENTINEL = 26380
 class RunOptions:
     """The options as given."""
 
-    upstream: str
-    standby: str | None
+    # What may have a password in it stands in no representation.
+    upstream: str = field(repr=False)
+    standby: str | None = field(repr=False)
     listen: str
     cluster_nodes: int
     announce: str | None
@@ -46,7 +47,7 @@ class RunOptions:
     seed: int | None
     set_: tuple[str, ...]
     control: str
-    control_token: str | None
+    control_token: str | None = field(repr=False)
     control_open: bool
     events: str | None
     replay: Path | None
@@ -192,6 +193,8 @@ class RunOptions:
     def _control(self) -> Address | None:
         if self.control == "off":
             return None
+        if self.control_token is not None and not self.control_token.strip():
+            raise click.UsageError("--control-token: an empty one would let anybody in, or nobody")
         free = self.control_token is not None or self.control_open
         address = _read(parse_address, self.control, "--control")
         if self.control.startswith(":") and not free:

@@ -6,7 +6,7 @@ meantime (DNS rebinding) by the name it puts into Host.
 """
 
 import hmac
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.message import Message
 from http import HTTPStatus
 from typing import Final
@@ -25,7 +25,7 @@ _CALLED_LOCAL: Final = frozenset({"localhost", "ip6-localhost"})
 class Guard:
     """Knows the token, if there is one, and whether only this machine can ask."""
 
-    token: str | None
+    token: str | None = field(repr=False)
     local: bool
 
     def check(self, path: str, headers: Message) -> None:
@@ -50,9 +50,17 @@ class Guard:
                 f"asked as {host!r:.80}: this address answers to localhost, 127.0.0.1 and [::1] only",
             )
         origin = headers.get("Origin")
-        foreign = origin is not None and urlsplit(origin).netloc.lower() != (host or "").lower()
+        foreign = origin is not None and _place(origin) != (host or "").lower()
         if foreign or headers.get("Sec-Fetch-Site", "none") not in {"none", "same-origin"}:
             raise Refused(HTTPStatus.FORBIDDEN, "asked by a page of another site")
+
+
+def _place(origin: str) -> str | None:
+    """An origin's host and port; None if it is none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def _names_this_machine(host: str) -> bool:

@@ -5,7 +5,7 @@ Takes `host:port`, `unix:path` and `redis://` URLs; gives Address and Upstream, 
 
 import ipaddress
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
@@ -24,8 +24,10 @@ SCHEMES: Final = (
 #: Addresses to listen on that are none to connect to; there the loopback interface answers too.
 _ANY_HOST: Final = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - read, not bound
 
-#: What stands before an @ in a URL, and the parameter that does the same.
-_SECRETS: Final = re.compile(r"(?<=//)[^/]*(?=@)|(?<=[?&]password=)[^&]*|(?<=_password=)[^&]*")
+#: The parameter that is a password.
+_SECRETS: Final = re.compile(r"(?<=[?&]password=)[^&]*|(?<=_password=)[^&]*")
+
+_EXPECTED: Final = "expected HOST:PORT with a port from 0 to 65535, an IPv6 address in brackets"
 
 #: The parameters that a URL may have, without Sentinels and with them.
 _PARAMETERS: Final = (
@@ -86,12 +88,12 @@ class Upstream:
     address: Address
     tls: bool = False
     username: str | None = None
-    password: str | None = None
+    password: str | None = field(default=None, repr=False)
     db: int = 0
     service: str = ""
     sentinels: tuple[Address, ...] = ()
     sentinel_username: str | None = None
-    sentinel_password: str | None = None
+    sentinel_password: str | None = field(default=None, repr=False)
     cluster: bool = False
     others: tuple[Address, ...] = ()
 
@@ -141,12 +143,15 @@ def parse_address(text: str) -> Address:
 def parse_upstream(url: str) -> Upstream:
     """Read `redis://[user:pass@]host:port[/db]`, `rediss://…`, `unix://path[?db=n]`, `redis+sentinel://h1,h2/service[/db]` or `redis+cluster://h1,h2`."""
     scheme, separator, _ = url.partition("://")
-    # A password that was mistyped is a password all the same.
-    shown = _SECRETS.sub("***", url)
+    shown = _masked(url)
     if not separator or scheme not in SCHEMES:
         schemes = ", ".join(f"{scheme}://" for scheme in SCHEMES)
         raise ValueError(f"{shown}: an upstream URL begins with one of {schemes}")
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        # What it says would quote what may be a password.
+        raise ValueError(f"{shown}: this is no URL") from None
     who, _, where = parts.netloc.rpartition("@")
     name, _, secret = who.partition(":")
     given = dict(parse_qsl(parts.query, keep_blank_values=True))
@@ -154,7 +159,8 @@ def parse_upstream(url: str) -> Upstream:
     for key in given:
         if key not in known:
             names = f"{', '.join(known[:-1])} and {known[-1]}"
-            raise ValueError(f"{shown}: unknown parameter {key!r}; only {names} are read")
+            what = "an unknown parameter" if "@" in key else f"unknown parameter {key!r}"
+            raise ValueError(f"{shown}: {what}; only {names} are read")
     db, secret = given.get("db", ""), given.get("password", secret)
     service, cluster = "", scheme.endswith("+cluster")
     others: list[Address] = []
@@ -177,7 +183,8 @@ def parse_upstream(url: str) -> Upstream:
         address, *others = (_place(each, shown) for each in places)
         db = parts.path.strip("/") or db
     if db and not (db.isascii() and db.isdigit()):
-        raise ValueError(f"{shown}: the database must be a number, not {db!r}")
+        got = "" if "@" in db else f", not {db!r}"
+        raise ValueError(f"{shown}: the database must be a number{got}")
     return Upstream(
         address,
         scheme.startswith("rediss"),
@@ -193,13 +200,33 @@ def parse_upstream(url: str) -> Upstream:
     )
 
 
+def _masked(url: str) -> str:
+    """A URL as it may be shown. A password that was mistyped is a password all the same.
+
+    Masked is all before the last @, whatever is in it; what stands in a port's place and is none, for it may be a
+    password that lacks its @ and host; and what a parameter says.
+    """
+    scheme, separator, rest = url.partition("://") if "://" in url else ("", "", url)
+    who, at, where = rest.rpartition("@")
+    end = next((place for place, char in enumerate(where) if char in "/?#"), len(where))
+    places = ",".join(map(_without_odd_port, where[:end].split(",")))
+    where = _SECRETS.sub("***", places + where[end:])
+    return f"{scheme}{separator}{'***' if who else ''}{at}{where}"
+
+
+def _without_odd_port(place: str) -> str:
+    host, colon, port = place.rpartition(":")
+    odd = port and not port.isdigit() and not port.endswith("]")
+    return f"{host}:***" if colon and odd else place
+
+
 def _place(where: str, shown: str) -> Address:
     """Read a URL's `host:port`, of which either may be left out."""
     try:
         parts = urlsplit(f"//{where}")
         host, port = parts.hostname, parts.port
-    except ValueError as error:
-        raise ValueError(f"{shown}: {error}") from None
+    except ValueError:
+        raise ValueError(f"{shown}: {_EXPECTED}") from None
     return Address(host or "127.0.0.1", DEFAULT_PORT if port is None else port)
 
 
@@ -210,8 +237,8 @@ def _sentinels(where: str, shown: str) -> tuple[Address, ...]:
         bare = part.endswith("]") or ":" not in part
         try:
             found.append(parse_address(f"{part}:{SENTINEL_PORT}" if bare else part))
-        except ValueError as error:
-            raise ValueError(f"{shown}: {error}") from None
+        except ValueError:
+            raise ValueError(f"{shown}: {_EXPECTED}") from None
     if not found:
         raise ValueError(f"{shown}: no Sentinel's address is given")
     return tuple(found)

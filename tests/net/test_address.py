@@ -86,7 +86,10 @@ def test_upstream_url(url, upstream):
             "unix:///s?password=pw&db=x",
             "unix:///s?password=***&db=x: the database must be a number, not 'x'",
         ),
-        ("redis://h:x", "redis://h:x: Port could not be cast to integer value as 'x'"),
+        (
+            "redis://h:x",
+            "redis://h:***: expected HOST:PORT with a port from 0 to 65535, an IPv6 address in brackets",
+        ),
         (
             "redis://h?timeout=3",
             "redis://h?timeout=3: unknown parameter 'timeout'; only db and password are read",
@@ -134,7 +137,7 @@ def test_sentinels(url, upstream):
         ("redis+sentinel:///m", "redis+sentinel:///m: no Sentinel's address is given"),
         (
             "redis+sentinel://a:x/m",
-            "redis+sentinel://a:x/m: a:x: expected HOST:PORT with a port from 0 to 65535, or unix:PATH",
+            "redis+sentinel://a:***/m: expected HOST:PORT with a port from 0 to 65535, an IPv6 address in brackets",
         ),
         (
             "redis+sentinel://a/m?sentinel_password=pw&x=1",
@@ -215,3 +218,44 @@ def test_how_a_server_tells_it():
     assert Address("10.0.0.9", 6380).to_tell() == "10.0.0.9:6380"
     assert Address("0.0.0.0", 6380).to_tell() == ":6380"
     assert Address(path="/run/proxy.sock").to_tell() == ":0"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://:hunter2@h/x",
+        "redis://:a/hunter2@h:6379",
+        "redis://:1/hunter2@h:6379",
+        "redis://:a?hunter2@h",
+        "redis://:a#hunter2@h:1",
+        "redis://:a@hunter2@h:x",
+        "redis://:hunter2\n@h:x",
+        "redis://user:hunter2",
+        "redis://:hunter2/0",
+        "redis://[::1]:hunter2",
+        "redis://[::1:hunter2@h",
+        "redis://u:hunter2@h℀",
+        "redis+sentinel://u:hunter2@a,b:x/m",
+        "redis+sentinel://a:hunter2/m",
+        "redis+cluster://:hunter2@a:1,b:y",
+        "redis+cluster://a:1,b:hunter2",
+        "redis://h?password=hunter2&x=1",
+        "http://x:hunter2@h",
+        "x:hunter2@h",
+        "h:hunter2",
+    ],
+)
+def test_no_password_in_an_error(url):
+    """However a URL is mistyped, with characters that had to be quoted or without an end: no message has its password."""
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - any of them
+        parse_upstream(url)
+    assert "hunter2" not in str(caught.value)
+    assert "***" in str(caught.value)
+
+
+def test_no_password_where_it_is_shown_whole():
+    """A test runner shows a failed test's values: those that say who somebody is hold no password there."""
+    url = "redis+sentinel://u:hunter2@a/m?sentinel_password=hunter2"
+    upstream = parse_upstream(url)
+    assert upstream.password == upstream.sentinel_password == "hunter2"
+    assert "hunter2" not in repr(upstream)
