@@ -51,7 +51,7 @@ class Flush:
     """Calls `done(flushed)` once every byte written to a transport has been acknowledged by its peer.
 
     Never from inside the constructor. `flushed` is False if that did not happen within `patience` seconds
-    (None: no bound); `cancel` when the transport is lost.
+    (None: no bound), or cannot any more; `cancel` when the transport is lost.
     """
 
     __slots__ = ("_acked", "_bound", "_delay", "_done", "_loop", "_timer", "_transport")
@@ -77,11 +77,15 @@ class Flush:
     def _poll(self) -> None:
         if self._is_flushed():
             self._done(True)
-        elif self._bound is not None and self._loop.time() >= self._bound:
+        elif self._bound is not None and self._is_over(self._bound):
             self._done(False)
         else:
             self._timer = self._loop.call_later(self._delay, self._poll)
             self._delay = min(self._delay * 2, _LAST_POLL)
+
+    def _is_over(self, bound: float) -> bool:
+        # A peer that has ended its side is read no more, so that nobody would be told of its RST.
+        return self._loop.time() >= bound or was_reset(self._transport)
 
     def _is_flushed(self) -> bool:
         sock: socket.socket = self._transport.get_extra_info("socket")

@@ -75,7 +75,7 @@ def test_the_servers_own_refusal():
 
 @pytest.mark.parametrize("phase", ["gate", "plan"])
 def test_the_upstream_goes(phase: str):
-    """If the upstream goes in the middle of it nothing was told and nothing is written down as told."""
+    """If the upstream goes in the middle of it nothing was told, nothing is written down as told, and the write is lost."""
     with Talk(DROP) as talk:
         talk.client("RPUSH k a")
         talk.expect_upstream(*GATE)

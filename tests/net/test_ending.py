@@ -145,6 +145,17 @@ def test_flush_has_patience_or_not(pair):
     assert quiet == []
 
 
+def test_flush_to_one_that_is_gone(pair):
+    """Who has ended its side and then met our bytes with a RST will acknowledge nothing: that is not waited for."""
+    pair.loop.call(pair.transport.pause_reading)
+    pair.client.close()
+    pair.write(b"x")
+    began = time.monotonic()
+    answers = flush(pair, 30)
+    wait_for(lambda: answers, "the flush to be given up")
+    assert time.monotonic() - began < 10
+
+
 def test_reset(pair):
     """A RST, not a FIN; what was acknowledged before is still read."""
     pair.write(b"last")
