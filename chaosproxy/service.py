@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from chaosproxy import __version__
 from chaosproxy.control.backend import BusyError
 from chaosproxy.control.timeline import Numbers, Timeline
-from chaosproxy.control.toxiproxy import Toxiproxy
+from chaosproxy.control.toxiproxy import Toxiproxy, freely
 from chaosproxy.core.replay import Recording
 from chaosproxy.core.rule import Profile
 from chaosproxy.counts import Gauges
@@ -67,11 +67,11 @@ class Service:
     """One running proxy: making one starts it, `stop` ends it. Raises ServiceError if it cannot start."""
 
     def __init__(self, settings: Settings) -> None:
-        self.profile = settings.profile
-        self.seed = settings.seed
+        self.profile, self.seed = settings.profile, settings.seed
         self.generation = 1
         self._switching = Lock()
-        self.toxiproxy = Toxiproxy(self)
+        known = settings.control, settings.control_token, settings.plan.listen
+        self.toxiproxy = Toxiproxy(self, freely(*known))
         self.journal = Journal(monotonic(), redact=settings.redact_keys)
         self._settings = settings
         plan = self._plan()

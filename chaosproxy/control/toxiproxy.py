@@ -16,6 +16,7 @@ from chaosproxy.control.answer import Refused
 from chaosproxy.control.toxics import Toxic, ToxicError, faults_of, read_toxic
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.rule import Profile
+from chaosproxy.net.address import Address, parse_address
 from chaosproxy.profile import ProfileError, Source, load
 
 #: What the profile is called that all toxics make.
@@ -41,6 +42,12 @@ class Listeners(Protocol):
         """Listen there no more, and end who came by it."""
 
 
+def freely(control: Address | None, token: str | None, listen: Address) -> bool:
+    """Whether listeners may be had that other machines reach: the proxy's own is one, or who asks is let in beyond loopback."""
+    opened = control is not None and not control.is_local
+    return token is not None or opened or not listen.is_local
+
+
 @dataclass(slots=True)
 class _Proxy:
     name: str
@@ -61,10 +68,14 @@ class _Proxy:
 
 
 class Toxiproxy:
-    """All proxies and toxics. Everything may be called from any thread, and is done when it returns."""
+    """All proxies and toxics. Everything may be called from any thread, and is done when it returns.
 
-    def __init__(self, behind: Listeners) -> None:
+    `freely`: they may listen anywhere; else for this machine only, as then anybody on it may ask.
+    """
+
+    def __init__(self, behind: Listeners, freely: bool) -> None:
         self._behind = behind
+        self._freely = freely
         self._proxies: dict[str, _Proxy] = {}
         self._count = 0
         self._generation = 0
@@ -115,7 +126,7 @@ class Toxiproxy:
         """Change listen or upstream, which ends who is connected, or enable or disable it."""
         with self._lock:
             proxy = self._find(name)
-            upstream = body.get("upstream") or proxy.upstream
+            upstream = _text(body, "upstream") if body.get("upstream") else proxy.upstream
             listen = proxy.listen if _same(proxy, body) else _listen(body)
             wanted = _enabled(body, proxy.enabled)
             if (listen, upstream) != (proxy.listen, proxy.upstream):
@@ -232,10 +243,21 @@ class Toxiproxy:
         if proxy.enabled:
             return
         try:
+            self._check(proxy)
             proxy.listen = self._behind.add_listener(proxy.listener, proxy.listen, proxy.upstream)
         except (OSError, ValueError) as error:
             raise _bad(str(error)) from None
         proxy.enabled = True
+
+    def _check(self, proxy: _Proxy) -> None:
+        """Raise ValueError for an address that who asks over HTTP may not have."""
+        listen, upstream = parse_address(proxy.listen), parse_address(proxy.upstream)
+        if listen.path or upstream.path:
+            raise ValueError("a unix socket cannot be had over HTTP")
+        if not (self._freely or listen.is_local):
+            raise ValueError(
+                f"{listen}: other machines would reach it; that needs a --control-token, or a --listen that they reach too"
+            )
 
     def _disable(self, proxy: _Proxy) -> None:
         if proxy.enabled:

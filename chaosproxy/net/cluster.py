@@ -17,7 +17,7 @@ from chaosproxy.net.address import Address
 from chaosproxy.net.dial import Dialler
 from chaosproxy.net.pair import PairError
 from chaosproxy.net.plan import Plan
-from chaosproxy.net.route import Route
+from chaosproxy.net.route import MOST, Route
 from chaosproxy.net.side import Side
 from chaosproxy.topology.nodes import Directory, Node, Place, members, read_nodes
 
@@ -52,6 +52,7 @@ class Cluster:
         self._directory = Directory()
         self._missed: dict[str, int] = {}
         self._lost: set[Place] = set()
+        self._full = False
         # Where nodes that are gone have listened: when they return they do so there.
         self._ports: dict[int, int] = {}
         self._polling: asyncio.Task[None] | None = None
@@ -75,7 +76,7 @@ class Cluster:
         for number, node in self._directory.learn(members(views)).items():
             if number not in targets and node.places:
                 targets[number] = Address(*node.places[0])
-        for number, target in sorted(targets.items()):
+        for number, target in sorted(targets.items())[:MOST]:
             await self._proxy.routes.add(self._route(number, target))
         self._polling = asyncio.get_running_loop().create_task(self._poll())
 
@@ -95,10 +96,15 @@ class Cluster:
 
     def _find(self, place: Place) -> Route | None:
         """Give the route to what is at a place, a new one if there is none; None if its port cannot be had."""
-        number = self._directory.number(place)
-        route = self._proxy.routes.get(f"node-{number}")
+        route = self._proxy.routes.get(f"node-{self._directory.find(place)}")
         if route is not None:
             return route
+        if self._proxy.routes.full:
+            if not self._full:
+                _log.error("%s:%d and others get no listener: there are %d", *place, MOST)
+            self._full = True
+            return None
+        number = self._directory.number(place)
         route = self._route(number, Address(*place))
         try:
             self._proxy.routes.add_now(route)

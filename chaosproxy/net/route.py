@@ -4,14 +4,20 @@ Takes names, addresses and diallers, at any time while it runs; gives each clien
 """
 
 import asyncio
+import errno
 import ssl
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from chaosproxy.core.addresses import Translate
 from chaosproxy.net.address import Address
 from chaosproxy.net.dial import Dialler
 from chaosproxy.net.listener import Listener
 from chaosproxy.net.side import Side
+
+#: How many there may be: of a cluster's nodes the specification has a thousand in mind. Servers say who there is, and one that
+#: makes up others is not to have all ports of this machine.
+MOST: Final = 1000
 
 
 class Route:
@@ -115,8 +121,7 @@ class Routes:
 
     async def add(self, route: Route) -> None:
         """Have one more, which listens as soon as the others do. Raises OSError, and then it is not there."""
-        if route.name in self._routes:
-            raise ValueError(f"there is a route {route.name} already")
+        self._check(route)
         self._routes[route.name] = route
         if self._wants(route):
             try:
@@ -125,6 +130,17 @@ class Routes:
                 self._routes.pop(route.name, None)
                 raise
         self._heed(route)
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no room for one more."""
+        return len(self._routes) >= MOST
+
+    def _check(self, route: Route) -> None:
+        if route.name in self._routes:
+            raise ValueError(f"there is a route {route.name} already")
+        if self.full:
+            raise OSError(errno.ENOSPC, f"there are {MOST} listeners already", str(route.address))
 
     def _wants(self, route: Route) -> bool:
         """Whether it is to listen."""
@@ -137,8 +153,7 @@ class Routes:
 
     def add_now(self, route: Route) -> None:
         """Have one more, whose port is taken when this returns: a client may be sent there. Raises OSError."""
-        if route.name in self._routes:
-            raise ValueError(f"there is a route {route.name} already")
+        self._check(route)
         route.reserve(listen=self._wants(route))
         self._routes[route.name] = route
         if self._wants(route):

@@ -33,7 +33,7 @@ class Backend:
     looks: list = field(default_factory=list)
 
     def __post_init__(self):
-        self.toxiproxy = Toxiproxy(self)
+        self.toxiproxy = Toxiproxy(self, freely=False)
 
     def add_listener(self, name, listen, upstream):
         if ":" not in upstream:

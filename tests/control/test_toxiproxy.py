@@ -3,6 +3,8 @@
 import pytest
 
 from chaosproxy.control.answer import Refused
+from chaosproxy.control.toxiproxy import Toxiproxy, freely
+from chaosproxy.net.address import parse_address
 from chaosproxy.profile import find, load
 from tests.control.asking import Backend
 
@@ -20,7 +22,7 @@ def toxiproxy(behind):
 
 
 def make(toxiproxy, name="redis", **more):
-    return toxiproxy.create({"name": name, "upstream": "127.0.0.1:6379", **more})
+    return toxiproxy.create({"name": name, "upstream": "127.0.0.1:6379"} | more)
 
 
 def refused(ask):
@@ -144,6 +146,9 @@ def test_refused(toxiproxy, behind):
         (400, "x: expected HOST:PORT", lambda: toxiproxy.create({"name": "x", "upstream": "x"})),
         (400, "address already in use", lambda: make(toxiproxy, "x", listen="127.0.0.1:1")),
         (400, "listen: expected host:port", lambda: make(toxiproxy, "x", listen=7)),
+        (400, "missing required field: upstream", lambda: toxiproxy.update("redis", {"upstream": 7})),
+        (400, "a unix socket", lambda: make(toxiproxy, "x", listen="unix:/x")),
+        (400, "a unix socket", lambda: make(toxiproxy, "x", upstream="unix:/run/x.sock")),
         (400, "enabled: expected true or false", lambda: make(toxiproxy, "x", enabled="yes")),
         (400, "invalid toxic type: 'x'", lambda: toxiproxy.add_toxic("redis", {"type": "x"})),
         (400, "slicer: ", lambda: toxiproxy.add_toxic("redis", {"type": "slicer", "stream": "upstream"})),
@@ -155,3 +160,34 @@ def test_refused(toxiproxy, behind):
     assert list(toxiproxy.proxies()) == ["redis"]
     assert [toxic["name"] for toxic in toxiproxy.proxy("redis")["toxics"]] == ["latency_downstream"]
     assert len(behind.profile.rules) == 2
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:0", ":0", "[::]:0", "10.0.0.1:0", "example:0"])
+def test_beyond_loopback(behind, listen):
+    """Where anybody on this machine may ask, nobody gets a listener that others reach; else whoever may ask does."""
+    shut, opened = Toxiproxy(behind, freely=False), Toxiproxy(behind, freely=True)
+    status, said = refused(lambda: make(shut, listen=listen))
+    assert status == 400
+    assert "--control-token" in said
+    assert shut.proxies() == behind.listeners == {}
+    make(opened, listen=listen)
+    assert list(behind.listeners)
+    # One that was made elsewhere may not move there, nor be enabled there.
+    make(shut, "moves", enabled=False)
+    assert refused(lambda: shut.update("moves", {"listen": listen, "enabled": True}))[0] == 400
+
+
+@pytest.mark.parametrize(
+    ("control", "token", "listen", "free"),
+    [
+        ("127.0.0.1:1", None, "127.0.0.1:2", False),
+        ("127.0.0.1:1", None, "unix:/x", False),
+        ("127.0.0.1:1", "token", "127.0.0.1:2", True),
+        ("0.0.0.0:1", None, "127.0.0.1:2", True),
+        ("127.0.0.1:1", None, "0.0.0.0:2", True),
+    ],
+)
+def test_who_may_listen_anywhere(control, token, listen, free):
+    """Who has a token, or asks what was opened to others, or whose proxy others reach anyway."""
+    assert freely(parse_address(control), token, parse_address(listen)) is free
+    assert freely(None, None, parse_address("127.0.0.1:1")) is False

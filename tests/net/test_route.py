@@ -5,6 +5,7 @@ import socket
 
 import pytest
 
+from chaosproxy.net import route as route_module
 from chaosproxy.net.address import Address
 from tests import servers
 from tests.proxying import serve_proxy, wait_for
@@ -130,6 +131,19 @@ def test_a_port_that_is_taken(proxy, other):
         with pytest.raises(OSError, match="address already in use"):
             proxy.service._loop.run(do())
     assert [route.name for route in inner.routes] == ["redis"]
+
+
+def test_only_so_many(proxy, other, monkeypatch):
+    """What is one too many is not there, whichever way it was to come."""
+    monkeypatch.setattr(route_module, "MOST", 2)
+    inner = proxy.service._proxy
+    add(proxy, other)
+    with pytest.raises(OSError, match="there are 2 listeners already"):
+        add(proxy, other, "third")
+    target = Address("127.0.0.1", other.port)
+    with pytest.raises(OSError, match="there are 2 listeners already"):
+        call(proxy, lambda: inner.routes.add_now(inner.route("third", ANY, target)))
+    assert [route.name for route in inner.routes] == ["redis", "second"]
 
 
 def test_the_door_is_all_routes(proxy, other):
