@@ -16,7 +16,7 @@ from chaosproxy.core.lane import Lane
 from chaosproxy.core.line import FOREVER, Line
 from chaosproxy.core.match import LISTENER
 from chaosproxy.core.returns import Returns
-from chaosproxy.core.slot import Stage
+from chaosproxy.core.slot import Stage, queue, rested
 from chaosproxy.core.slot_map import Seat
 from chaosproxy.core.world import World
 
@@ -48,8 +48,7 @@ class Conversation:
         translate: Translate | None = None,
         seat: Seat | None = None,
     ) -> None:
-        self._line = Line(world, connection, address, now, listener)
-        self._line.translate, self._line.seat = translate, seat
+        self._line = Line(world, connection, address, now, listener, translate=translate, seat=seat)
         self._intake = Intake(self._line)
         self._returns = Returns(self._line)
         self.lane = Lane(self._line, self._intake, self._returns)
@@ -136,7 +135,7 @@ class Conversation:
         self._begin(now)
         if not self._line.closed:
             self._returns.leaving.flushed()
-            self.lane.look()
+            self._finish()
 
     def side_answer(self, token: int, replies: Sequence[bytes] | None, now: float) -> None:
         """Answers AskSide: one raw reply for each request, or None."""
@@ -204,7 +203,9 @@ class Conversation:
 
     def _begin(self, now: float) -> None:
         """Something happens."""
-        self._line.now = now
+        line = self._line
+        line.now = now
+        line.expect, line.slots = queue(line.expect), queue(line.slots)
         self.lane.leave()
 
     def _go_on(self, now: float) -> None:
@@ -235,6 +236,7 @@ class Conversation:
             if line.head is None and line.upstream_silent is None:
                 self._passed_on = True
                 line.effects.append(HalfClose("upstream"))
+        line.expect, line.slots = rested(line.expect), rested(line.slots)
         self.lane.look()
 
     # -- what it wants

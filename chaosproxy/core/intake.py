@@ -30,13 +30,13 @@ TIMED = (Stage.DELAY, Stage.HOLD, Stage.SEND)
 class Intake:
     """The client's side of one line."""
 
+    __slots__ = ("_before", "chosen", "cutting", "ended", "framer", "handshake", "line", "place", "raw", "waiting")  # fmt: skip
+
     def __init__(self, line: Line) -> None:
-        self.line = line
-        self.framer = RequestFramer()
+        self.line, self.framer = line, RequestFramer()
         self.raw = self.ended = self.cutting = False
-        self.waiting = 0
         self.handshake = True
-        self.place = 0
+        self.waiting = self.place = 0
         self._before: CommandSpec | None = None
         #: What the rules have chosen already for the next command.
         self.chosen: list[Chosen] | None = None
@@ -187,7 +187,7 @@ class Intake:
                 return False
             if gate and not work.gated and line.modes.transaction is None:
                 work.gated = True
-                line.means = swallow.Means()
+                line.means = swallow.UNKNOWN
                 if line.takes_ours:
                     self._gate(now)
                     return False

@@ -4,6 +4,7 @@ Takes a line's full slots; gives the client's bytes, and the close or the silenc
 """
 
 from collections import deque
+from collections.abc import Sequence
 from itertools import pairwise
 
 from chaosproxy.core.after import abandon, ask_to_run, drop, must_change, works_of
@@ -19,11 +20,13 @@ from chaosproxy.core.slot import Final, LastRun, Slot
 class Leaving:
     """The client's end of the queue of slots."""
 
+    __slots__ = ("_flushing", "ended", "framer", "line")
+
     def __init__(self, line: Line, framer: ReplyFramer) -> None:
         self.line = line
         self.framer = framer
         self.ended = False
-        self._flushing: list[LastRun] = []
+        self._flushing: Sequence[LastRun] = ()
 
     def release(self, now: float) -> None:
         """Give the client every reply whose turn it is, unless its side of the line is silent."""
@@ -53,7 +56,7 @@ class Leaving:
         if slot.behind:
             line.flush(slot)
         if slot.last_runs:
-            self._flushing += slot.last_runs
+            self._flushing = (*self._flushing, *slot.last_runs)
             line.effects.append(AwaitFlush())
 
     def _give(self, slot: Slot, now: float) -> bool:
@@ -140,7 +143,7 @@ class Leaving:
         """The client's stack has acknowledged all bytes: what was to come after a reply comes now."""
         for last in self._flushing:
             ask_to_run(self.line, last)
-        self._flushing.clear()
+        self._flushing = ()
 
     @property
     def due(self) -> float:
@@ -189,7 +192,7 @@ class Leaving:
     def _forget_flushing(self, reason: str) -> None:
         for last in self._flushing:
             self.line.skip(last.chosen, reason)
-        self._flushing.clear()
+        self._flushing = ()
 
     def hand_over(self, reason: str) -> list[bytes]:
         """Nothing is understood any more: give what is held, in order, and let go of what was decided for it."""

@@ -20,9 +20,9 @@ from chaosproxy.core.firing import fired
 from chaosproxy.core.match import LISTENER, Exchange
 from chaosproxy.core.modes import Args, Modes
 from chaosproxy.core.resp import encode_command
-from chaosproxy.core.slot import Slot, Work
+from chaosproxy.core.slot import NOBODY, Slot, Work
 from chaosproxy.core.slot_map import Seat
-from chaosproxy.core.swallow import Means
+from chaosproxy.core.swallow import UNKNOWN
 from chaosproxy.core.world import World
 
 FOREVER = float("inf")
@@ -34,33 +34,38 @@ class Line:
     """One client's line to its upstream.
 
     `expect` holds the slots in the order the upstream will answer them, `slots` those of them that the client waits for, and
-    those the proxy fills itself, in the client's order.
+    those the proxy fills itself, in the client's order. They are queues while something happens (`slot.queue`, `slot.rested`).
     """
 
+    __slots__ = (
+        "_asked", "_token", "address", "blocking", "client_silent", "closed", "connection", "effects", "engine", "expect", "head", "held", "listener", "lost", "means",
+        "modes", "now", "opened", "out_client", "out_upstream", "raw", "seat", "slots", "timers", "translate", "turning", "upstream_silent", "world",
+    )  # fmt: skip
+
     def __init__(
-        self, world: World, connection: int, address: str, now: float, listener: str = LISTENER
-    ) -> None:
+        self, world: World, connection: int, address: str, now: float, listener: str = LISTENER,
+        *, translate: Translate | None = None, seat: Seat | None = None,
+    ) -> None:  # fmt: skip
         self.world, self.engine = world, world.engine
         self.connection, self.address, self.listener = connection, address, listener
         self.opened = self.now = now
         self.modes = Modes()
-        self.translate: Translate | None = None
-        self.seat: Seat | None = None
+        self.translate, self.seat = translate, seat
         self.out_client: list[bytes] = []
         self.out_upstream: list[bytes] = []
         self.effects: list[Effect] = []
-        self.expect: deque[Slot] = deque()
-        self.slots: deque[Slot] = deque()
+        self.expect: deque[Slot] = NOBODY
+        self.slots: deque[Slot] = NOBODY
         self.head: Work | None = None
         self.turning = self.blocking = self._token = 0
-        self.means, self.held, self.closed = Means(), 0, False
+        self.means, self.held, self.closed = UNKNOWN, 0, False
         #: Until when nothing passes to that side; None: it is not silent.
         self.client_silent: float | None = None
         self.upstream_silent: float | None = None
         #: Neither side is understood any more; or a request was lost: nothing may follow, or it got another one's reply.
         self.raw = self.lost = False
-        self._asked: dict[int, tuple[OnAnswer, OnGone | None]] = {}
-        self.timers: list[tuple[float, int, Callable[[], None]]] = []
+        self._asked: dict[int, tuple[OnAnswer, OnGone | None]] | None = None
+        self.timers: list[tuple[float, int, Callable[[], None]]] | None = None
 
     @property
     def settled(self) -> bool:
@@ -114,6 +119,7 @@ class Line:
     def later(self, due: float, what: Callable[[], None]) -> None:
         """Do something at its time, as long as the line is open."""
         self._token += 1
+        self.timers = [] if self.timers is None else self.timers
         heappush(self.timers, (due, self._token, what))
 
     def run_timers(self, now: float) -> None:
@@ -241,19 +247,20 @@ class Line:
     ) -> None:
         """Have requests carried out on the side connection; `on_gone`: the line ends before there is an answer."""
         self._token += 1
+        self._asked = {} if self._asked is None else self._asked
         self._asked[self._token] = on_done, on_gone
         self.effects.append(AskSide(self._token, tuple(requests), db, self.modes.protocol, where))
 
     def side_answer(self, token: int, replies: Sequence[bytes] | None, now: float) -> None:
         """The side connection has answered, or could not (None)."""
-        if token in self._asked:
+        if self._asked is not None and token in self._asked:
             on_done, _ = self._asked.pop(token)
             on_done(replies, now)
 
     def gone(self) -> None:
         """The line ends: nobody is here any more to hear what was asked for."""
         self.run_timers(FOREVER)
-        asked, self._asked = self._asked, {}
+        asked, self._asked = self._asked or {}, None
         for _, on_gone in asked.values():
             if on_gone is not None:
                 on_gone()

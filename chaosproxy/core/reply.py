@@ -19,8 +19,10 @@ from chaosproxy.core.syntax import (
     BLOBS,
     CONFIRMATIONS,
     LINES,
+    NOTHING,
     WIDTH,
     ProtocolError,
+    added,
     read_length,
 )
 
@@ -75,7 +77,7 @@ class ReplyFramer:
         # What is not handed out, in order: bytes read of the unfinished frame (how many: `_read`), and
         # the unread tail (a piece of a header, a line or a head) from `_given` on. `_cut`: some of it
         # was handed out.
-        self._done: list[bytes] = []
+        self._done = NOTHING
         self._read = 0
         self._tail = b""
         self._given = 0
@@ -142,7 +144,7 @@ class ReplyFramer:
         if self._ended:
             return self.rest()
         out = b"".join((*self._done, self._tail[self._given :]))
-        self._done.clear()
+        self._done = NOTHING
         self._read = 0
         self._given = len(self._tail)
         self._cut = self.started
@@ -153,7 +155,7 @@ class ReplyFramer:
         tail = self._tail[self._given :]
         out = b"".join((*(frame.raw for frame in self._ready or ()), *self._done, tail))
         self._ready = None
-        self._done.clear()
+        self._done = NOTHING
         self._tail = b""
         self._read = self._given = self._kind = 0
         self._begun = False
@@ -261,14 +263,14 @@ class ReplyFramer:
         self._begun = pos > begin or old
 
     def _keep(self, data: bytes) -> None:
-        self._done.append(data)
+        self._done = added(self._done, data)
         self._read += len(data)
 
     def _complete(self, frame: ReplyFrame) -> None:
         """Complete a frame that has begun earlier, of which `raw` is what the last buffer has."""
         frame.raw = b"".join((*self._done, frame.raw))
         frame.whole = not self._cut
-        self._done.clear()
+        self._done = NOTHING
         self._read = 0
         self._cut = False
 

@@ -17,7 +17,9 @@ from typing import Final, Literal
 from chaosproxy.core.syntax import (
     ARGUMENTS,
     ARRAYS,
+    NOTHING,
     ProtocolError,
+    added,
     read_argument,
     read_header,
     read_line,
@@ -73,13 +75,11 @@ class RequestFramer:
         # What is not handed out, in order: bytes that make no command, bytes read of the unfinished
         # frame, and the unread tail from `_given` on. An argument that is still coming grows the
         # tail piece by piece; they are joined once, when all of it is there.
-        self._blank: list[bytes] = []
-        self._done: list[bytes] = []
-        self._tail: list[bytes] = []
+        self._blank = self._done = self._tail = NOTHING
         self._tail_size = self._given = 0
         # The unfinished frame: arguments read and owed, bytes read. Once an argument's header is
         # read: the bytes from the tail's start to the argument's end; `_lost`: it has lost some.
-        self._args: list[bytes | None] = []
+        self._args: list[bytes | None] | None = None
         self._left = self._size = self._need = 0
         # Once some of it was handed out (`_cut`): how many arguments were checked against KEEP and
         # KEEP_ALL, and how many bytes of them are kept.
@@ -87,7 +87,7 @@ class RequestFramer:
 
     def feed(self, data: bytes) -> None:
         """Take bytes as they were received. Never raises."""
-        self._tail.append(data)
+        self._tail = added(self._tail, data)
         self._tail_size += len(data)
         if self._tail_size >= self._need and not self._ended:
             self._scan(data if len(self._tail) == 1 else b"".join(self._tail))
@@ -142,8 +142,7 @@ class RequestFramer:
             return self.rest()
         tail = b"".join(self._tail)
         out = b"".join((*self._blank, *self._done, tail[self._given :]))
-        self._blank.clear()
-        self._done.clear()
+        self._blank = self._done = NOTHING
         if self.started:
             self._cut = True
             self._let_go()
@@ -153,7 +152,7 @@ class RequestFramer:
             self._size += len(tail)
             self._need -= len(tail)
             tail = b""
-        self._tail = [tail] if tail else []
+        self._tail = [tail] if tail else NOTHING
         self._tail_size = self._given = len(tail)
         return out
 
@@ -162,9 +161,8 @@ class RequestFramer:
         tail = b"".join(self._tail)[self._given :]
         ready, self._ready = self._ready or (), None
         out = b"".join((*(frame.raw for frame in ready), *self._blank, *self._done, tail))
-        for pieces in (self._blank, self._done, self._tail):
-            pieces.clear()
-        self._args = []
+        self._blank = self._done = self._tail = NOTHING
+        self._args = None
         self._tail_size = self._given = self._left = self._size = self._need = 0
         self._ended = True
         return out
@@ -172,7 +170,7 @@ class RequestFramer:
     def _scan(self, buf: bytes) -> None:  # noqa: C901, PLR0915 - every command: one loop, all local
         """Read `buf`, which is the tail, up to the last complete element in it."""
         end, array, argument, ready = len(buf), ARRAYS.get, ARGUMENTS.get, self._ready or deque()
-        args, left = self._args, self._left
+        args, left = self._args or [], self._left
         # Bytes before `begin` are handed out or in a frame, those before `pos` are read; `first` is
         # where the last frame that begins in `buf` does so. `old`: the first frame that completes
         # here has something to it that `buf` does not tell.
@@ -233,7 +231,7 @@ class RequestFramer:
                 self._cut = False
         except ProtocolError as error:
             self._broken, self._ended = error.text, True
-        self._args, self._left = args, left
+        self._args, self._left = args or None, left
         self._ready = ready or None
         self._keep(buf, begin, first, pos)
 
@@ -244,13 +242,13 @@ class RequestFramer:
             start = max(begin, first)
             self._size = pos - first if first >= 0 else self._size + pos
             if pos > start:
-                self._done.append(buf[start:pos])
+                self._done = added(self._done, buf[start:pos])
                 self._let_go()
         if start > begin:
-            self._blank.append(buf[begin:start])
+            self._blank = added(self._blank, buf[begin:start])
         if pos:
             self._given = 0
-        self._tail = [buf[pos:]]
+        self._tail = [buf[pos:]] if pos < len(buf) else NOTHING
         self._tail_size = len(buf) - pos
 
     def _complete(self, args: list[bytes | None], raw: bytes, *, inline: bool) -> RequestFrame:
@@ -258,18 +256,17 @@ class RequestFramer:
         self._args = args
         self._let_go()
         raw = b"".join((*self._blank, *self._done, raw))
-        self._blank.clear()
-        self._done.clear()
+        self._blank = self._done = NOTHING
         frame = RequestFrame(args, raw, not self._cut, inline)
-        self._args, self._cut = [], False
+        self._args, self._cut = None, False
         self._size = self._checked = self._kept = 0
         return frame
 
     def _let_go(self) -> None:
         """Let go of the arguments that a frame does not keep once it is cut through."""
-        if not self._cut:
-            return
         args = self._args
+        if not self._cut or args is None:
+            return
         for index in range(self._checked, len(args)):
             length = len(args[index] or b"")
             if length > KEEP or self._kept >= KEEP_ALL:

@@ -3,6 +3,7 @@
 Takes the upstream's bytes; gives the client's bytes. Replies settle `modes` in the server's order and leave in the client's.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 from chaosproxy.core import addresses, modes, remembering, undoing
@@ -34,12 +35,14 @@ _ARRAY = ord("*")
 class Returns:
     """The upstream's side of one line."""
 
+    __slots__ = ("_kept", "framer", "leaving", "line")
+
     def __init__(self, line: Line) -> None:
         self.line = line
         self.framer = ReplyFramer()
         self.leaving = Leaving(line, self.framer)
         # What was held when the connection went raw, in order.
-        self._kept: list[bytes] = []
+        self._kept: Sequence[bytes] = ()
 
     def receive(self, data: bytes, now: float) -> None:
         """Bytes have come from the upstream."""
@@ -71,9 +74,9 @@ class Returns:
     def _pass_on(self) -> None:
         """What comes from here on is not for us to understand."""
         line = self.line
-        line.held -= sum(map(len, self._kept))
-        raw = b"".join((*self._kept, self.framer.rest()))
-        self._kept.clear()
+        kept, self._kept = self._kept, ()
+        line.held -= sum(map(len, kept))
+        raw = b"".join((*kept, self.framer.rest()))
         if raw:
             line.give(raw)
 

@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import Final as Constant
+from typing import Never
 
 from chaosproxy.core.barrier import Barrier, Ticket
 from chaosproxy.core.bucket import Bucket
@@ -189,3 +191,27 @@ class Slot:
     reply: bytes = b""
     owed: bytes = b""
     last_runs: list[LastRun] = field(default_factory=list)
+
+
+class _Nobody(deque[Slot]):
+    """The queue in which nobody stands, and nobody can: it is everybody's."""
+
+    __slots__ = ()
+
+    def append(self, slot: Slot) -> Never:
+        """Refuse."""
+        raise RuntimeError(f"{slot.name.upper!r} waits where nothing happens")
+
+
+#: Most connections are idle, and have two queues, of 760 bytes each however empty.
+NOBODY: Constant = _Nobody()
+
+
+def queue(slots: deque[Slot]) -> deque[Slot]:
+    """Something happens: give a queue in which slots can stand."""
+    return deque() if slots is NOBODY else slots
+
+
+def rested(slots: deque[Slot]) -> deque[Slot]:
+    """Nothing more happens for now: give what is left of a queue."""
+    return slots or NOBODY

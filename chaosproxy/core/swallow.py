@@ -128,6 +128,10 @@ class Means:
         return self.copies and (scratch or not self.restricted)
 
 
+#: Where nothing was found out.
+UNKNOWN: Final = Means()
+
+
 def means(replies: Sequence[bytes]) -> Means:
     """Read the replies to `gate_before_multi`. An error names the command if it is forbidden, or not known."""
     copied, deleted = replies[-2:]

@@ -21,6 +21,9 @@ CONFIRMATIONS: Final = frozenset(
     (b"subscribe", b"psubscribe", b"ssubscribe", b"unsubscribe", b"punsubscribe", b"sunsubscribe")
 )
 
+#: Most connections are idle: what is empty in their framers is this list, which nothing is added to but by `added`.
+NOTHING: Final[list[bytes]] = []
+
 
 class ProtocolError(Exception):
     """Bytes that make no sense to us; `text` says what was not understood."""
@@ -28,6 +31,14 @@ class ProtocolError(Exception):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.text = text
+
+
+def added(pieces: list[bytes], piece: bytes) -> list[bytes]:
+    """Add a piece to a list, or to a new one where there is nothing yet; gives the list."""
+    if pieces:
+        pieces.append(piece)
+        return pieces
+    return [piece]
 
 
 def _short_headers(kind: bytes) -> dict[bytes, tuple[int, int]]:

@@ -26,26 +26,27 @@ class Entrance:
     def __init__(
         self, admitted: Sequence[Meeting], record: Callable[[Fired | Skipped], None]
     ) -> None:
-        self._admitted = admitted
+        self._admitted = admitted or ()
         self._record = record
         # Hardly any client meets anything.
         self._let_in = asyncio.Event() if admitted else None
-        self._early = bytearray()
+        self._early: bytearray | None = None
 
     @property
     def is_full(self) -> bool:
         """Whether the client has said as much as it may for now."""
-        return len(self._early) > EARLY
+        return self._early is not None and len(self._early) > EARLY
 
     def keep(self, data: bytes) -> None:
         """The client says something already."""
+        if self._early is None:
+            self._early = bytearray()
         self._early += data
 
     def take(self) -> bytes:
         """Give all it has said, and keep nothing."""
-        early = bytes(self._early)
-        self._early.clear()
-        return early
+        early, self._early = self._early or b"", None
+        return bytes(early)
 
     def let_in(self) -> None:
         """Another profile is in force: what was decided under the old one is over."""

@@ -6,6 +6,7 @@ Takes where to listen and to dial, and a profile; gives events to the journal an
 import asyncio
 import itertools
 import logging
+import sys
 from collections.abc import Sequence
 from functools import partial
 from time import monotonic, time
@@ -78,6 +79,8 @@ class Proxy:
         self.bypass = Bypass(plan.upstream)
         self.door = Doors(lambda: self.world.engine, self.routes, self.write_down)
         self.failovers = Failovers(self)
+        # One for all: there may be thousands of clients.
+        self._at_the_entrance = lambda effect: self.write_down(effect, monotonic())
 
     @property
     def address(self) -> Address:
@@ -219,7 +222,7 @@ class Proxy:
         conversation = Conversation(
             self.world, number, host, now, route.name, translate=translate, seat=seat
         )
-        entrance = Entrance(admitted, lambda effect: self.write_down(effect, monotonic()))
+        entrance = Entrance(admitted, self._at_the_entrance)
         link = self.links[number] = Link(self, number, client, entrance, conversation, route=route)
         return link
 
@@ -321,4 +324,4 @@ def _is_idle(link: Link) -> bool:
 
 def _host_of(client: asyncio.Transport, listening: Address) -> str:
     peer = client.get_extra_info("peername")
-    return str(peer[0]) if isinstance(peer, tuple) else listening.path
+    return sys.intern(str(peer[0])) if isinstance(peer, tuple) else listening.path

@@ -4,7 +4,7 @@ import pytest
 
 from chaosproxy.core.bucket import Bucket
 from chaosproxy.core.decision import Pace
-from chaosproxy.core.slot import Element, Told, Work
+from chaosproxy.core.slot import NOBODY, Element, Slot, Told, Work
 from tests.conversation import Talk
 
 
@@ -55,3 +55,17 @@ def test_work(fields, matters, looks):
 def test_element(element, changes):
     """EXEC's array is put right only where an element is ours, missing, or another."""
     assert element.changes is changes
+
+
+def test_an_idle_connection_has_no_queues():
+    """Queues are there while anything waits in them and no longer; nothing can be put into what takes their place."""
+    talk = Talk()
+    line = talk.conversation._line
+    assert line.expect is line.slots is NOBODY
+    talk.client("SUBSCRIBE a")
+    assert [len(line.expect), len(line.slots)] == [1, 1]
+    talk.upstream(b"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n")
+    assert line.expect is line.slots is NOBODY
+    with pytest.raises(RuntimeError, match=r"b'GET' waits where nothing happens"):
+        NOBODY.append(Slot(line.world.name(b"GET"), (), 0.0))
+    assert not NOBODY
