@@ -2,7 +2,8 @@
 
 Takes a port, how many pairs, a seed, how long a silence is too long, and how long a pair rests between two rounds; then words
 on stdin: `go` (any fault may be in force), `settle` (rounds end), `rounds N`, `strict N` (every reply exact), `close`. Gives a
-line of JSON for each word but `go`, once it is done: what was sent and heard, by command, and all that was wrong.
+line of JSON for each word but `go`, once it is done: what was sent and heard, by command, when somebody was cut off, and all
+that was wrong.
 
 Each value carries its key, its client and a number of its own, so that a reply for somebody else's request is found at once,
 and so is one for an earlier request of the same client.
@@ -12,6 +13,7 @@ import asyncio
 import itertools
 import json
 import sys
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from random import Random
@@ -25,6 +27,8 @@ MADE = b"made up"
 #: How long a message is waited for that a fault may have lost, in seconds.
 SHORT = 0.3
 MOST_TOLD = 20
+#: Why a client itself has ended its connection.
+NO_PROTOCOL = "HELLO was answered otherwise"
 EMOJI = "héllo 🎉 ".encode()
 
 
@@ -85,7 +89,6 @@ class Pair:
         self.opened = itertools.count(1)
         self.doing = "nothing"
         self.rounds = 0
-        self.made: Counter[str] = Counter()
 
     # -- what it says
 
@@ -133,7 +136,7 @@ class Pair:
                 self.insist("HELLO", hello, Check(lambda got: got[b"proto"] == 3, lambda _: True))
                 if not isinstance(hello, dict):
                     # It is not known in which protocol the others would come.
-                    raise Cut("HELLO")
+                    raise Cut(NO_PROTOCOL)
             name = f"c{self.number}{side}{next(self.opened)}"
             await self.ask(line, OK, "CLIENT", "SETNAME", name)
         return self.lines[side]
@@ -375,7 +378,8 @@ class Pair:
             if load.strict and not clean:
                 self.fail(Wrong("not as it was"))
         except Cut as why:
-            self.made["cut"] += 1
+            if str(why) != NO_PROTOCOL:
+                load.cuts.append(time.monotonic())
             if load.strict:
                 self.fail(why)
         except (Stuck, Wrong) as why:
@@ -414,6 +418,8 @@ class Load:
         self.sent: Counter[str] = Counter()
         self.heard: Counter[str] = Counter()
         self.wrong: list[str] = []
+        #: When somebody was cut off or turned away, by the clock that all processes share.
+        self.cuts: list[float] = []
         self.pairs = [Pair(self, number) for number in range(pairs)]
         self.began = 0.0
         self.going = False
@@ -465,7 +471,7 @@ class Load:
             "wrong": told[:MOST_TOLD],
             "wrongs": len(told),
             "rounds": sum(pair.rounds for pair in self.pairs),
-            "cut": sum(pair.made["cut"] for pair in self.pairs),
+            "cuts": self.cuts,
             "open": sum(len(pair.lines) for pair in self.pairs),
             "unserved": [pair.number for pair in self.pairs if not pair.rounds],
         }

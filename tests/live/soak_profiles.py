@@ -17,6 +17,8 @@ INJECTED = {
     2: r'"*3\r\n$7\r\nmessage\r\n$7\r\nmade up\r\n$7\r\nmade up\r\n"',
     3: r'">3\r\n$7\r\nmessage\r\n$7\r\nmade up\r\n$7\r\nmade up\r\n"',
 }
+#: Faults after which a connection may be over.
+CUTTING = ("admit", "blackhole", "disconnect", "drop_write", "failover")
 _POSITIONS = ("before_forward", "after_apply", "mid_reply", "after_reply")
 _STEPS = "[{cut: reset}, {refuse: 200ms}, {loading: 200ms}, switch, {readonly: 200ms}, rejoin]"
 
@@ -113,6 +115,16 @@ def _rule(index: int, rule: str, random: Random) -> str:
         rule, match, when = rule[:-3], f"commands: {WRITES}", f"nth: {random.randint(5, 50)}"
     match = f", match: {{{match}}}" if match else ""
     return f"- {{{rule}, name: r{index}{match}, when: {{{when}}}}}\n"
+
+
+def cuts(body: dict[str, Any]) -> bool:
+    """Whether a profile may end connections, or keep them out; what it has lost ends them once it is over."""
+    source = (
+        profiles.Source(body["name"], body["yaml"].encode(), body["name"])
+        if "yaml" in body
+        else profiles.shipped(body["name"])
+    )
+    return any(rule.fault.type in CUTTING for rule in profiles.load([source]).rules)
 
 
 def turns(seed: str, each: int = 4) -> Iterator[tuple[str, dict[str, Any]]]:

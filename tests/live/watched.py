@@ -1,13 +1,14 @@
 """A proxy in a process of its own that tells, when asked, all that it holds: what a leak would show in.
 
 Takes the upstream's URL and an events file; a line on stdin asks. Gives lines of JSON: first where it is, then for each line
-its tasks, threads, open files, resident bytes, and the objects of the package's own classes, by class.
+its tasks, threads, open files, resident bytes, the objects of the package's own classes, by class, and all errors so far.
 """
 
 import asyncio
 import ctypes
 import gc
 import json
+import logging
 import os
 import sys
 import threading
@@ -21,7 +22,16 @@ from chaosproxy.net.plan import Plan
 from chaosproxy.profile import find, load
 from chaosproxy.service import Service, Settings
 
+#: What the proxy, or its loop, has said is wrong.
+ERRORS: list[str] = []
 PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Errors(logging.Handler):
+    """Keeps errors, with their stacks."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        ERRORS.append(self.format(record))
 
 
 def holdings(service: Service) -> dict[str, Any]:
@@ -50,10 +60,12 @@ def holdings(service: Service) -> dict[str, Any]:
         "resident": int(Path("/proc/self/statm").read_text().split()[1]) * PAGE,
         "objects": len(objects),
         "classes": classes,
+        "errors": ERRORS[:10],
     }
 
 
 def main(upstream: str, events: str) -> None:
+    logging.getLogger().addHandler(Errors(logging.ERROR))
     settings = Settings(
         plan=Plan(listen=parse_address("127.0.0.1:0"), upstream=parse_upstream(upstream)),
         profile=load([find("calm")]),
