@@ -29,31 +29,39 @@ ANSWER_TIMEOUT = 0.2
 TRIES = 5
 
 # The server's parent: it holds the read end of a pipe whose only write end is ours, so however we go
-# (return, exception, kill -9, a crash) it wakes up, ends the server and removes the folder. A parent's
+# (return, exception, kill -9, a crash) it wakes up, ends the server and removes the folder. Where a child
+# forked from us has the pipe too and lives on, that it has another parent now tells it the same. A parent's
 # death signal would be Linux alone, would have to be set between fork and exec, fires when the
 # *thread* that started the child ends, and leaves the folder behind. As the server is its child and not
 # yet waited for, the id it kills can belong to nobody else. Python itself rather than a shell: an image
-# need not have a shell. A session of its own, so that Ctrl-C in a terminal reaches only the proxy,
+# need not have a shell. Whatever goes wrong in it, too (who asked may be gone before it can say which server
+# it started), the server is ended. A session of its own, so that Ctrl-C in a terminal reaches only the proxy,
 # which still has replies to let finish; SIGTERM to a whole group is not for it either.
 _WATCHDOG = """
-import os, signal, sys
+import os, select, signal, sys
+owner = os.getppid()
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
 folder, *command = sys.argv[1:]
 os.mkdir(folder, 0o700)
-os.chdir(folder)
-pid = os.posix_spawn(command[0], command, os.environ, file_actions=[
-    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-    (os.POSIX_SPAWN_DUP2, 1, 3),
-    (os.POSIX_SPAWN_OPEN, 1, "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
-    (os.POSIX_SPAWN_DUP2, 1, 2)])
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
-os.write(1, b"%d\\n" % pid)
-os.close(1)
-os.close(2)
-os.read(0, 1)
-os.kill(pid, signal.SIGKILL)
-os.waitpid(pid, 0)
-import shutil
-shutil.rmtree(folder, ignore_errors=True)
+pid = 0
+try:
+    os.chdir(folder)
+    pid = os.posix_spawn(command[0], command, os.environ, file_actions=[
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_DUP2, 1, 3),
+        (os.POSIX_SPAWN_OPEN, 1, "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+        (os.POSIX_SPAWN_DUP2, 1, 2)])
+    os.write(1, b"%d\\n" % pid)
+    os.close(1)
+    os.close(2)
+    while not select.select([0], [], [], 1.0)[0] and os.getppid() == owner:
+        pass
+finally:
+    if pid:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    import shutil
+    shutil.rmtree(folder, ignore_errors=True)
 """
 
 

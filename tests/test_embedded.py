@@ -154,6 +154,54 @@ def test_a_forked_child_does_not_take_it_along():
         os.close(writer)
 
 
+def test_a_forked_child_that_outlives_its_owner_does_not_keep_it(temp):
+    """A child forked from the owner has the watchdog's pipe too: with the owner killed the server goes all the same."""
+    ending = "import os\nif os.fork(): print('forked', flush=True)\nsys.stdin.read()"
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER.format(ending=ending)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=dict(os.environ) | {"TMPDIR": str(temp), "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    with owner:
+        pid, port = map(int, owner.stdout.readline().split())
+        assert owner.stdout.readline() == b"forked\n"
+        assert answers(port)
+        owner.kill()
+        owner.wait(10)
+        # The child reads until the pipe is closed here, so it is still there.
+        wait_until(lambda: not alive(pid))
+        wait_until(lambda: list(temp.iterdir()) == [])
+
+
+def test_goes_with_an_owner_that_never_heard_of_it(temp):
+    """An owner killed just before it is told which server runs: telling it fails, and the server is ended all the same."""
+    folder = temp / "chaosproxy-x"
+    orders, hold = os.pipe()
+    life, alive_ = os.pipe()
+    os.close(life)
+    watchdog = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", embedded._WATCHDOG, str(folder), "/bin/sleep", "60"],
+        stdin=orders,
+        stdout=alive_,
+        stderr=subprocess.DEVNULL,
+    )
+    for each in (orders, alive_):
+        os.close(each)
+    watchdog.wait(20)
+    os.close(hold)
+    assert not folder.exists()
+    assert [cwd for cwd in map(cwd_of, Path("/proc").glob("[0-9]*")) if str(folder) in cwd] == []
+
+
+def cwd_of(process: Path) -> str:
+    """A process's folder, also where that has been removed."""
+    try:
+        return str((process / "cwd").readlink())
+    except OSError:
+        return ""
+
+
 def test_is_stopped_even_when_its_watchdog_was_killed(temp):
     """With the watchdog gone, stop ends the server itself."""
     server = Embedded()
