@@ -9,11 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-import chaosproxy.faults  # noqa: F401 - importing it registers them
+from chaosproxy import faults
 from chaosproxy.core.fault import FAULTS, Fault
 from chaosproxy.core.rule import Match, When
 from chaosproxy.core.setting import REQUIRED, Setting, settings_of
 from chaosproxy.profile.fields import MATCH_HELP, WHEN_HELP
+
+faults.register()
 
 _WIDTH = 100
 

@@ -7,11 +7,13 @@ the loader finds.
 
 from typing import Any
 
-import chaosproxy.faults  # noqa: F401 - importing it registers them
+from chaosproxy import faults
 from chaosproxy.core.fault import FAULTS, Fault
 from chaosproxy.core.rule import Match, When
 from chaosproxy.core.setting import REQUIRED, Setting, settings_of
 from chaosproxy.profile.fields import AT_HELP, MATCH_HELP, WHEN_HELP, Head, Shared
+
+faults.register()
 
 Schema = dict[str, Any]
 

@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
-import chaosproxy.faults  # noqa: F401 - importing it registers them
+from chaosproxy import faults
 from chaosproxy.core.fault import FAULTS
+
+faults.register()
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "chaosproxy"

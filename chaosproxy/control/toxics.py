@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from chaosproxy.core.fault import FAULTS
+from chaosproxy import faults
 
 Entry = dict[str, Any]
 #: What every toxic is about: all commands, and those with which a connection begins.
@@ -55,8 +55,8 @@ def read_toxic(body: Mapping[str, Any], old: Toxic | None = None) -> Toxic:
     """Read a new toxic, or what an update changes of an old one. Raises ToxicError."""
     if old is None:
         kind, stream = body.get("type", ""), body.get("stream") or "downstream"
-        if not isinstance(kind, str) or (kind not in _TOXICS and kind not in FAULTS):
-            known = ", ".join((*_TOXICS, *sorted(set(FAULTS) - set(_TOXICS))))
+        if not isinstance(kind, str) or (kind not in _TOXICS and kind not in faults.names()):
+            known = ", ".join((*_TOXICS, *sorted(set(faults.names()) - set(_TOXICS))))
             raise ToxicError(f"invalid toxic type: {kind!r:.60}; there are {known}")
         if stream not in ("upstream", "downstream"):
             raise ToxicError("stream was invalid, can be either upstream or downstream")

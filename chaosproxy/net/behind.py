@@ -16,21 +16,20 @@ from chaosproxy.core.engine import LiveRule
 from chaosproxy.core.match import LISTENER
 from chaosproxy.core.slot_map import Seat
 from chaosproxy.core.undo import Lost
-from chaosproxy.faults.failover import PrimaryFailsOver
 from chaosproxy.net.address import Address, Upstream
-from chaosproxy.net.cluster import Cluster
 from chaosproxy.net.dial import Dialler
-from chaosproxy.net.guided import Guided
-from chaosproxy.net.own_sentinel import OwnSentinel
-from chaosproxy.net.pair import Node, PairError
+from chaosproxy.net.pair_error import PairError
 from chaosproxy.net.pretended import Pretended, seat
 from chaosproxy.net.reception import Reception, own_host
 from chaosproxy.net.route import Route
 from chaosproxy.net.side import Side
-from chaosproxy.net.standby import Standby
 
 if TYPE_CHECKING:
+    from chaosproxy.net.cluster import Cluster
+    from chaosproxy.net.guided import Guided
+    from chaosproxy.net.own_sentinel import OwnSentinel
     from chaosproxy.net.proxy import Proxy
+    from chaosproxy.net.standby import Standby
 
 _log = logging.getLogger("chaosproxy.behind")
 
@@ -63,6 +62,8 @@ class Behind:
             await self._pretended.start()
         elif plan.upstream.cluster:
             proxy.world.translates = True
+            from chaosproxy.net.cluster import Cluster  # noqa: PLC0415 - as below
+
             self._cluster = Cluster(proxy, plan, self._answers)
             await self._cluster.start()
         if not len(proxy.routes):
@@ -77,7 +78,11 @@ class Behind:
         if plan.sentinel_service:
             await self._start_own_sentinel()
 
+    # Most proxies have one server behind them, and are listening sooner for not reading in what all others need.
+
     async def _start_own_sentinel(self) -> None:
+        from chaosproxy.net.own_sentinel import OwnSentinel  # noqa: PLC0415
+
         proxy, plan = self._proxy, self._plan
         free = Address(plan.listen.host or "127.0.0.1", 0)
         other = proxy.route("primary-2", free, plan.upstream.address)
@@ -96,6 +101,9 @@ class Behind:
         await _open(self._own.reception, plan.listen_sentinel or free, plan.listen_tls)
 
     async def _start_standby(self, standby: Upstream) -> None:
+        from chaosproxy.net.pair import Node  # noqa: PLC0415
+        from chaosproxy.net.standby import Standby  # noqa: PLC0415
+
         plan = self._plan
         dialler = Dialler(plan.upstream.address, plan.upstream_tls, plan.connect_timeout)
         other = Dialler(standby.address, plan.standby_tls, plan.connect_timeout)
@@ -116,6 +124,8 @@ class Behind:
         self._home = route.name
 
     async def _start_guided(self) -> None:
+        from chaosproxy.net.guided import Guided  # noqa: PLC0415
+
         proxy, plan = self._proxy, self._plan
         proxy.world.translates = True
         self._guided = Guided(
@@ -164,7 +174,7 @@ class Behind:
         return self._proxy.routes.get(self._home) or self._proxy.routes.first
 
     @property
-    def cluster(self) -> Cluster | None:
+    def cluster(self) -> "Cluster | None":
         """The cluster that is followed, None: there is none."""
         return self._cluster
 
@@ -215,6 +225,8 @@ class Behind:
         """
         if self._cluster is None:
             return None
+        from chaosproxy.faults.failover import PrimaryFailsOver  # noqa: PLC0415
+
         if not isinstance(live.fault, PrimaryFailsOver) or live.fault.style != "cluster":
             raise PairError(
                 "a cluster's nodes fail over by themselves: only style: cluster can be had"

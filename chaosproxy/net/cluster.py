@@ -15,7 +15,7 @@ from chaosproxy.core.syntax import ProtocolError
 from chaosproxy.core.value import decode
 from chaosproxy.net.address import Address
 from chaosproxy.net.dial import Dialler
-from chaosproxy.net.pair import PairError
+from chaosproxy.net.pair_error import PairError
 from chaosproxy.net.plan import Plan
 from chaosproxy.net.route import MOST, Route
 from chaosproxy.net.side import Side

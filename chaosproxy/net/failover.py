@@ -23,7 +23,7 @@ from chaosproxy.core.failover import CutOff, Phase, Rejoin, Step, Switch, Unbloc
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.undo import Lost, refused
 from chaosproxy.net.connection import Link
-from chaosproxy.net.pair import PairError
+from chaosproxy.net.pair_error import PairError
 
 if TYPE_CHECKING:
     from chaosproxy.net.proxy import Proxy

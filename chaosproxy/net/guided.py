@@ -16,7 +16,7 @@ from chaosproxy.faults.failover import PrimaryFailsOver
 from chaosproxy.net.address import Address, Upstream
 from chaosproxy.net.dial import DialError, Dialler
 from chaosproxy.net.fleet import Fleet, MakeRoute
-from chaosproxy.net.pair import PairError
+from chaosproxy.net.pair_error import PairError
 from chaosproxy.net.route import Routes
 from chaosproxy.net.sentinel import SentinelDoor
 from chaosproxy.net.sentinels import Known, SentinelError, Sentinels

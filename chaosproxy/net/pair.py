@@ -14,6 +14,7 @@ from typing import Final
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.net.address import Address, Upstream
 from chaosproxy.net.dial import DialError, Dialler
+from chaosproxy.net.pair_error import PairError
 from chaosproxy.net.reception import own_host
 from chaosproxy.net.relay import Relay
 from chaosproxy.net.side import Side
@@ -29,10 +30,6 @@ SYNC_PATIENCE: Final = 60.0
 _LAST_PATIENCE: Final = 10.0
 
 _log = logging.getLogger("chaosproxy.pair")
-
-
-class PairError(Exception):
-    """The two servers are not what a primary and its standby are; the text says why."""
 
 
 @dataclass(slots=True)

@@ -14,7 +14,8 @@ from chaosproxy.core.failing import state_of
 from chaosproxy.core.undo import Lost
 from chaosproxy.core.world import World
 from chaosproxy.faults.failover import PrimaryFailsOver
-from chaosproxy.net.pair import Node, Pair, PairError
+from chaosproxy.net.pair import Node, Pair
+from chaosproxy.net.pair_error import PairError
 from chaosproxy.net.route import Route
 from chaosproxy.net.side import Side
 

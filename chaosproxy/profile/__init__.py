@@ -14,7 +14,6 @@ problems at once.
     library.py      where profiles are found
 """
 
-import chaosproxy.faults  # noqa: F401 - importing it registers them
 from chaosproxy.profile.library import find, first_line, names, shipped
 from chaosproxy.profile.load import Source, load
 from chaosproxy.profile.overrides import split_override

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from chaosproxy import faults
 from chaosproxy.core.decision import Position
 from chaosproxy.core.fault import FAULTS, Fault
 from chaosproxy.core.rule import Match, Rule, When
@@ -131,8 +132,11 @@ def _fault_class(node: Node, problems: Problems) -> type[Fault] | None:
         problems.add(node.at, "an entry needs 'fault', its type, such as `fault: latency`")
         return None
     kind = field.node.plain()
+    if isinstance(kind, str):
+        faults.register(kind)
     cls = FAULTS.get(kind) if isinstance(kind, str) else None
     if cls is None:
+        faults.register()
         near = closest(kind, FAULTS)
         known = "" if near else f", expected one of {', '.join(sorted(FAULTS))}"
         problems.add(field.node.at, f"unknown fault {shown(kind)}{known}", near)

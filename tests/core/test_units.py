@@ -5,13 +5,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-import chaosproxy.faults  # noqa: F401 - their kinds are checked too
+from chaosproxy import faults
 from chaosproxy.core import scalar, units
 from chaosproxy.core.distribution import DISTRIBUTION
 from chaosproxy.core.fault import FAULTS
 from chaosproxy.core.rule import Match, When
 from chaosproxy.core.setting import Invalid, settings_of
 from chaosproxy.core.units import ArgumentTest, ClientTest, ReplyTest
+
+faults.register()
 
 
 @pytest.mark.parametrize(

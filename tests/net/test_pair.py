@@ -6,7 +6,7 @@ import time
 import pytest
 
 from chaosproxy.net.loop import LoopThread
-from chaosproxy.net.pair import PairError
+from chaosproxy.net.pair_error import PairError
 from tests import servers
 from tests.net.pairs import AT_ONCE, info, make_pair, nothing, wait_equal
 from tests.proxying import wait_for

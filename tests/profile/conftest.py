@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-import chaosproxy.faults  # noqa: F401 - whatever it registers is replaced below
+from chaosproxy import faults
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.decision import Position
 from chaosproxy.core.distribution import DISTRIBUTION, Distribution
@@ -53,6 +53,7 @@ class DropWrite(Fault):
 
 @pytest.fixture(autouse=True)
 def own_faults(monkeypatch):
+    faults.register()  # what is registered by now is not registered again
     for name in tuple(FAULTS):
         monkeypatch.delitem(FAULTS, name)
     for cls in (Disconnect, Latency, DropWrite):
