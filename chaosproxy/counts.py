@@ -18,6 +18,22 @@ DELAY_BUCKETS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.
 MOST_NAMES: Final = 500
 OTHER: Final = "other"
 
+#: Every limit there is, by its name in the metrics, and what it means that it was reached.
+LIMITS: Final = {
+    "connections": "a client too many was turned away",
+    "early": "a client was not read until its connection to the server was there",
+    "client_buffer": "a client was not read because its requests are held up",
+    "server_buffer": "a server was not read because its replies are held up, or its client reads nothing",
+    "unanswered": "a client was not read because too many of its commands are unanswered",
+    "control_connections": "a connection of the control address was closed for a newer one, or turned away",
+    "control_head": "a request had too many or too long header lines",
+    "control_body": "a request announced a body too large",
+    "control_time": "a request did not come, or its answer was not read, in time",
+    "control_bytes": "requests and answers together were too large",
+    "control_waiting": "too many waited for events",
+    "toxiproxy": "a proxy too many of Toxiproxy's",
+}
+
 #: What has happened: all that is counted, and of which `Fired` is an event too.
 Countable = Matched | Skipped | Fired | KeysTouched | ProtocolFault
 
@@ -33,6 +49,25 @@ class Gauges:
     seed: int
     generation: int
     events_lost: int
+
+
+class Limits:
+    """How often each limit was reached. From any thread."""
+
+    __slots__ = ("_lock", "_times")
+
+    def __init__(self) -> None:
+        self._times = dict.fromkeys(LIMITS, 0)
+        self._lock = Lock()
+
+    def reached(self, limit: str) -> None:
+        """It was reached once more."""
+        with self._lock:
+            self._times[limit] += 1
+
+    def items(self) -> list[tuple[str, int]]:
+        """Give each limit and how often it was reached."""
+        return list(self._times.items())
 
 
 class Histogram:
@@ -69,6 +104,7 @@ class Counts:
         "from_client",
         "from_upstream",
         "keys_touched",
+        "limits",
         "protocol_errors",
         "to_client",
         "to_upstream",
@@ -78,6 +114,7 @@ class Counts:
     def __init__(self) -> None:
         self.from_client = self.from_upstream = self.to_client = self.to_upstream = 0
         self.failovers = 0
+        self.limits = Limits()
         self.connections: Counter[str] = Counter()
         self.upstream_errors: Counter[str] = Counter()
         self.protocol_errors: Counter[str] = Counter()

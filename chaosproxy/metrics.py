@@ -153,6 +153,12 @@ class _Reader(Collector):
             [((side,), count) for side, count in list(counts.protocol_errors.items())],
         )
         yield _counter(
+            "limits_reached",
+            "Times that a limit was reached, by which.",
+            ["limit"],
+            [((limit,), times) for limit, times in counts.limits.items()],
+        )
+        yield _counter(
             "events_lost",
             "Events that could not be written to the file.",
             [],

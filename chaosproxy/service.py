@@ -77,6 +77,7 @@ class Service:
         plan = self._plan()
         self.recording = settings.recording
         self._proxy = Proxy(plan, settings.profile, settings.seed, self.journal, settings.recording)
+        self.limits = self._proxy.counts.limits
         self._last_gauges = steer.gauges(self._proxy, 0)
         self._control: ControlServer | None = None
         self._timeline = Timeline(self._numbers)
@@ -304,8 +305,7 @@ class Service:
 
     def _numbers(self) -> Numbers:
         # Plain numbers, and copies taken at once: no question to the loop.
-        engine, counts = self._proxy.world.engine, self._proxy.counts
-        delays = list(counts.delays.values())
+        engine, delays = self._proxy.world.engine, list(self._proxy.counts.delays.values())
         return Numbers(
             profile=engine.profile.name,
             generation=engine.generation,

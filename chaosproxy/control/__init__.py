@@ -1,7 +1,8 @@
 """The control API: HTTP in threads of its own, which must answer while the data side is stalled.
 
-A request's way: server (sockets, and how many) -> handler (reads it, bounded) -> guard (who may ask) -> routing (which
-function) -> health, profile, check, faults, events, timeline, connections -> answer. openapi tells of the same routes.
+A request's way: server -> sockets (it comes, however slowly, bounded) -> handler (its head is read) -> guard (who may ask) ->
+routing (which function) -> health, profile, check, faults, events, timeline, connections -> answer -> sockets (it leaves,
+however slowly). openapi tells of the same routes, in the shapes that shapes has.
 
 page is what a browser gets; the files in page/ ask these routes for all that they show.
 """

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from chaosproxy.control.toxiproxy import Toxiproxy
 from chaosproxy.core.rule import Profile
+from chaosproxy.counts import Limits
 from chaosproxy.journal import Journal
 from chaosproxy.profile import Source
 
@@ -26,6 +27,10 @@ class Backend(Protocol):
     @property
     def toxiproxy(self) -> Toxiproxy:
         """What Toxiproxy's clients speak to."""
+
+    @property
+    def limits(self) -> Limits:
+        """Where it is counted that a limit was reached."""
 
     def unready(self) -> str | None:
         """Give why it cannot serve clients now, or None if it can."""

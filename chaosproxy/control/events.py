@@ -35,7 +35,7 @@ def get_events(backend: Backend, request: Request) -> Answer:
     journal = backend.journal
     if wait and journal.last <= after:
         if not _waiting.acquire(blocking=False):
-            raise _too_many()
+            raise _too_many(backend)
         try:
             events, last, dropped = journal.since(after, wait)
         finally:
@@ -55,7 +55,7 @@ def stream(backend: Backend, request: Request) -> Answer:
     if request.method == "HEAD":
         return Answer(HTTPStatus.OK, content_type="text/event-stream")
     if not _waiting.acquire(blocking=False):
-        raise _too_many()
+        raise _too_many(backend)
     return Answer(
         HTTPStatus.OK, content_type="text/event-stream", chunks=_Chunks(backend.journal, after)
     )
@@ -110,7 +110,8 @@ def _seconds(text: str) -> float:
     return min(wait, LONGEST_WAIT)
 
 
-def _too_many() -> Refused:
+def _too_many(backend: Backend) -> Refused:
+    backend.limits.reached("control_waiting")
     return Refused(
         HTTPStatus.SERVICE_UNAVAILABLE,
         f"{MOST_WAITING} are waiting for events already",

@@ -1,18 +1,16 @@
-"""One HTTP connection: requests are read, bounded in size and time, and answered.
+"""One HTTP request: its head is read and judged, then its body is awaited, then it is answered.
 
-Takes bytes; gives what the routes answer, as it is or, for HEAD, without its body.
+Takes a request's bytes, which are all there; gives what is to be written, or a stream of it. Nothing here waits for whoever
+asked: sockets does, for all at once.
 """
 
 import json
 import logging
-import select
-from contextlib import closing, suppress
 from email.message import Message
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
-from threading import Event
-from time import monotonic
-from typing import Final, Protocol, cast
+from io import BytesIO
+from typing import Final, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 from chaosproxy import __version__
@@ -20,73 +18,121 @@ from chaosproxy.control.answer import Answer, Chunks, Refused, Request
 from chaosproxy.control.api import ROUTES
 from chaosproxy.control.backend import Backend, BusyError
 from chaosproxy.control.guard import Guard
-from chaosproxy.control.routing import resolve
+from chaosproxy.control.routing import Route, resolve
 
-#: How long a connection may say nothing, in seconds; and how long a body may take in all.
-SILENCE: Final = 5.0
+#: The largest head (request line and header lines), in bytes.
+MOST_HEAD: Final = 64 << 10
 #: The largest body, in bytes: a profile of the largest size, every character escaped.
 MOST_BODY: Final = 2 << 20
-#: So much of a body that is not wanted is read, so that its sender can hear the answer.
-_PATIENCE: Final = 8 << 20
+#: What somebody may mean by a method; other words are none.
+METHODS: Final = frozenset(
+    ("CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")
+)
+#: More digits than any length has.
+_MOST_DIGITS: Final = 18
 
 _log = logging.getLogger("chaosproxy.control")
 
 
 class Serving(Protocol):
-    """What a connection needs to know of its server."""
+    """What a request needs to know of its server."""
 
     backend: Backend
     guard: Guard
-    stopping: Event
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers one connection's requests."""
+    """Answers one request: `begin`, then, if that says so, `respond`.
+
+    `length` is how many bytes of body it has, `expects` whether its sender waits to be told to send them. `out` is what is to
+    be written, and then what `chunks` gives, if there are any. `close_connection`: no other request follows.
+    """
 
     protocol_version = "HTTP/1.1"
     server_version = f"chaosproxy/{__version__}"
     sys_version = ""
-    timeout = SILENCE
-    # One packet an answer: headers and body would otherwise wait for each other's acknowledgement.
-    wbufsize = -1
 
-    def do_GET(self) -> None:
-        """Answer, whatever the method: the base looks for one function for each."""
+    def __init__(self, serving: Serving, head: bytes, who: str = "") -> None:
+        # The base would read a socket and write to it, as slowly as whoever is at its other end.
+        self._serving = serving
+        self.rfile = BytesIO(head)
+        self.wfile = self._written = BytesIO()
+        self.client_address = (who, 0)
+        self.headers = Message()
+        self.command, self.path, self.requestline = "", "", ""
+        self.request_version = self.protocol_version
+        self.close_connection = True
+        self.length = 0
+        self.expects = False
+        self.chunks: Chunks | None = None
+        self._path, self._query = "", ""
+        self._route: tuple[Route, dict[str, str]] | None = None
+
+    @property
+    def out(self) -> bytes:
+        """What is to be written."""
+        return self._written.getvalue()
+
+    def begin(self) -> bool:
+        """Read the head; whether the body is wanted. If not, it is answered: there is nothing more to do."""
+        self.raw_requestline = self.rfile.readline()
+        if not self.parse_request():
+            return False
         try:
-            answer = self._respond()
+            self._judge()
+        except Refused as refused:
+            self._write(refused.answer())
+            return False
+        return True
+
+    def respond(self, body: bytes) -> None:
+        """Do what was asked, and answer it."""
+        if self._route is None:
+            raise AssertionError("it did not begin")
+        route, params = self._route
+        query = dict(parse_qsl(self._query, keep_blank_values=True))
+        request = Request(self.command, self._path, self.headers, query, body, params)
+        try:
+            answer = route.respond(self._serving.backend, request)
         except Refused as refused:
             answer = refused.answer()
         except BusyError as error:
             answer = Refused(HTTPStatus.SERVICE_UNAVAILABLE, str(error)).answer()
-        except OSError:
-            # It has gone, or says no more.
-            self.close_connection = True
-            return
         except Exception:  # noqa: BLE001 - logged; the next request may do better
-            _log.exception("%s %s: a mistake in chaosproxy", self.command, self.path)
+            _log.exception("%s %r: a mistake in chaosproxy", self.command, self.path)
             problem = "a mistake in chaosproxy; its log has it"
             answer = Refused(HTTPStatus.INTERNAL_SERVER_ERROR, problem).answer()
         self._write(answer)
 
-    do_HEAD = do_PUT = do_POST = do_PATCH = do_DELETE = do_OPTIONS = do_GET  # noqa: N815 - as the base calls them
+    def refuse(self, status: HTTPStatus, why: str) -> None:
+        """It is not answered otherwise: it did not come, or there is too much of it."""
+        self.send_error(status, why)
 
-    def _respond(self) -> Answer:
-        serving = cast("Serving", self.server)
-        split = urlsplit(self.path)
-        unread = self._body_length()
+    def _judge(self) -> None:
+        """Whether it may be asked at all. Raises Refused."""
+        if self.request_version == "HTTP/0.9":
+            self.request_version = self.protocol_version
+            raise Refused(HTTPStatus.BAD_REQUEST, "HTTP/0.9 has no headers: send HTTP/1.1")
+        if self.command not in METHODS:
+            self.close_connection = True
+            raise Refused(HTTPStatus.NOT_IMPLEMENTED, f"there is no method {self.command!r:.60}")
+        length = self._body_length()
+        # Unless the body is wanted nobody knows where the next request would begin.
+        closes = self.close_connection
+        self.close_connection = closes or length > 0
         try:
-            serving.guard.check(split.path, self.headers)
-            route, params = resolve(ROUTES, self.command, split.path)
-            if unread > MOST_BODY:
-                limit = f"the body may have {MOST_BODY} bytes, not {unread}"
-                raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
-            body, unread = self._read(unread), 0
-        finally:
-            if unread:
-                self._pass_over(unread)
-        query = dict(parse_qsl(split.query, keep_blank_values=True))
-        request = Request(self.command, split.path, self.headers, query, body, params)
-        return route.respond(serving.backend, request)
+            split = urlsplit(self.path)
+        except ValueError as error:
+            raise Refused(HTTPStatus.BAD_REQUEST, f"not an address: {error}") from None
+        self._path, self._query = split.path, split.query
+        self._serving.guard.check(split.path, self.headers)
+        self._route = resolve(ROUTES, self.command, split.path)
+        if length > MOST_BODY:
+            self._serving.backend.limits.reached("control_body")
+            limit = f"the body may have {MOST_BODY} bytes, not {length}"
+            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
+        self.close_connection = closes
+        self.length = length
 
     def _body_length(self) -> int:
         if "Transfer-Encoding" in self.headers:
@@ -96,38 +142,17 @@ class Handler(BaseHTTPRequestHandler):
         if len(set(lengths)) > 1 or not (lengths[0].isascii() and lengths[0].isdigit()):
             self.close_connection = True
             raise Refused(HTTPStatus.BAD_REQUEST, "Content-Length is not a number")
-        return int(lengths[0])
+        return int(lengths[0].lstrip("0")[: _MOST_DIGITS + 1] or "0")
 
-    def _read(self, length: int) -> bytes:
-        """Read a body that does not take longer than SILENCE. Raises Refused."""
-        parts, due = [], monotonic() + SILENCE
-        while length:
-            part = self.rfile.read1(min(length, 65536))
-            if not part or monotonic() > due:
-                self.close_connection = True
-                raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the body did not come")
-            parts.append(part)
-            length -= len(part)
-        return b"".join(parts)
-
-    def _pass_over(self, length: int) -> None:
-        """Read what is not wanted: who is closed on while still sending does not hear the answer."""
-        self.close_connection = True
-        with suppress(OSError, Refused):
-            self._read(min(length, _PATIENCE))
+    def handle_expect_100(self) -> bool:
+        """Its sender waits to be told to send the body; whether it is told so is seen later."""
+        self.expects = True
+        return True
 
     def _write(self, answer: Answer) -> None:
-        if answer.chunks is None:
-            self._write_head(answer)
-            if self.command != "HEAD":
-                self.wfile.write(answer.body)
-            return
-        self.close_connection = True
-        with closing(answer.chunks), suppress(OSError):
-            self._write_head(answer)
-            self._stream(answer.chunks)
-
-    def _write_head(self, answer: Answer) -> None:
+        if answer.chunks is not None:
+            self.close_connection = True
+            self.chunks = answer.chunks
         self.send_response(answer.status)
         headers = {
             "Content-Type": answer.content_type,
@@ -144,27 +169,12 @@ class Handler(BaseHTTPRequestHandler):
         for name, text in headers.items():
             self.send_header(name, text)
         self.end_headers()
-
-    def _stream(self, chunks: Chunks) -> None:
-        """Write as long as there is something, the client listens, and the server runs."""
-        stopping = cast("Serving", self.server).stopping
-        for chunk in chunks:
-            if stopping.is_set() or (not chunk and self._has_left()):
-                return
-            self.wfile.write(chunk)
-            self.wfile.flush()
-
-    def _has_left(self) -> bool:
-        """Whether the client has hung up; what else it may say is passed over."""
-        readable, _, _ = select.select([self.connection], [], [], 0)
-        return bool(readable) and not self.connection.recv(4096)
+        if self.command != "HEAD":
+            self.wfile.write(answer.body)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What the base refuses by itself (no HTTP, a method nobody has) is said in JSON too."""
+        """What the base refuses by itself (no HTTP, too many headers) is said in JSON too."""
         del explain
-        # The base may not even have got as far as to read headers.
-        if not hasattr(self, "headers"):
-            self.headers = Message()
         # What is no HTTP at all is HTTP/0.9 to the base, which has no status.
         self.request_version = self.protocol_version
         self.close_connection = True
@@ -174,4 +184,4 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name in the base
         """Requests are told at level debug only, and without their headers."""
-        _log.debug(format, *args)
+        _log.debug("%s: %r", self.client_address[0], format % args)

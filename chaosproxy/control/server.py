@@ -1,24 +1,18 @@
-"""The HTTP server: its socket, its threads, and how many there may be.
+"""The HTTP server: its socket, and the thread that looks after all of its connections.
 
 Takes an address and a Backend; gives answers from threads of its own, while the data side does whatever it does.
 """
 
-import logging
 import socket
-import socketserver
 import threading
-from typing import Any, Final
 
 from chaosproxy.control.backend import Backend
-from chaosproxy.control.events import MOST_WAITING
 from chaosproxy.control.guard import Guard
-from chaosproxy.control.handler import Handler
+from chaosproxy.control.sockets import Sockets
 from chaosproxy.net.address import Address
 
-#: How many connections are served at once, half of them waiting for events; more are told to come back.
-MOST_REQUESTS: Final = 2 * MOST_WAITING
-
-_log = logging.getLogger("chaosproxy.control")
+#: How many connections the kernel keeps for us.
+_BACKLOG = 128
 
 
 class ControlServer:
@@ -28,10 +22,13 @@ class ControlServer:
     """
 
     def __init__(self, address: Address, backend: Backend, token: str | None) -> None:
-        self._server = _Server(address, backend, token)
-        self.address = Address(address.host, self._server.server_address[1])
+        self.backend = backend
+        self.guard = Guard(token, address.is_local)
+        listening = _listen(address)
+        self.address = Address(address.host, listening.getsockname()[1])
+        self._sockets = Sockets(listening, self)
         self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.1,), name="chaosproxy-control", daemon=True
+            target=self._sockets.run, name="chaosproxy-control", daemon=True
         )
         self._thread.start()
 
@@ -42,44 +39,21 @@ class ControlServer:
 
     def stop(self) -> None:
         """Answer nobody any more."""
-        self._server.stopping.set()
-        self._server.shutdown()
-        self._server.server_close()
+        self._sockets.stop()
         self._thread.join()
 
 
-class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
-    allow_reuse_address = True
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 128
-
-    def __init__(self, address: Address, backend: Backend, token: str | None) -> None:
-        self.backend = backend
-        self.guard = Guard(token, address.is_local)
-        self.stopping = threading.Event()
-        self._free = threading.BoundedSemaphore(MOST_REQUESTS)
-        found = socket.getaddrinfo(
-            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        self.address_family, *_, where = found[0]
-        super().__init__((str(where[0]), address.port), Handler)
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        if self._free.acquire(blocking=False):
-            super().process_request(request, client_address)
-            return
-        request.sendall(
-            b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-        )
-        self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._free.release()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the base's
-        # Whoever hangs up in the middle is no news.
-        _log.debug("%s: request failed", client_address, exc_info=True)
+def _listen(address: Address) -> socket.socket:
+    found = socket.getaddrinfo(
+        address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    family, *_, where = found[0]
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((str(where[0]), address.port))
+        listening.listen(_BACKLOG)
+    except OSError:
+        listening.close()
+        raise
+    return listening

@@ -12,6 +12,7 @@ from time import monotonic
 from chaosproxy.control.backend import BusyError
 from chaosproxy.control.toxiproxy import Toxiproxy
 from chaosproxy.core.steering import CannotTriggerError, UnknownFaultError
+from chaosproxy.counts import Limits
 from chaosproxy.journal import Journal
 from chaosproxy.profile import find, load
 
@@ -31,6 +32,7 @@ class Backend:
     links: dict = field(default_factory=dict)
     listeners: dict = field(default_factory=dict)
     looks: list = field(default_factory=list)
+    limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self):
         self.toxiproxy = Toxiproxy(self, freely=False)

@@ -170,19 +170,25 @@ def test_waiting_is_bounded(serve):
     server = serve()
     # Those of other tests' servers, which have stopped, may not all have noticed.
     wait_for(all_have_left, "room for all")
-    streams = [stream(server)[0] for _ in range(MOST_WAITING)]
+    # With its answer: without that nobody holds the connection, and it has left.
+    streams = [stream(server) for _ in range(MOST_WAITING)]
     try:
         for path in ("/events/stream", "/events?wait=5s"):
             said = request(server, "GET", path)
             assert (said.status, said.headers["Retry-After"]) == (503, "1")
         assert request(server, "GET", "/events").status == 200
         assert request(server, "GET", "/healthz").status == 200
-        streams.pop().close()
+        leave(*streams.pop())
         wait_for(lambda: request(server, "GET", "/events?wait=1ms").status == 200, "room")
     finally:
-        for link in streams:
-            link.close()
+        for each in streams:
+            leave(*each)
     wait_for(all_have_left, "all to have left")
+
+
+def leave(link, answer):
+    answer.close()
+    link.close()
 
 
 def all_have_left():

@@ -7,7 +7,6 @@ from contextlib import closing
 
 import pytest
 
-from chaosproxy.control import handler as handler_module
 from chaosproxy.control.handler import MOST_BODY
 from tests.control.asking import request
 
@@ -82,16 +81,6 @@ def test_chunked(raw):
     assert said.startswith(b"HTTP/1.1 411 ")
 
 
-def test_body_that_does_not_come(serve, monkeypatch):
-    """Who announces a body and sends none is told so, and does not stay."""
-    monkeypatch.setattr(handler_module.Handler, "timeout", 0.2)
-    server = serve()
-    with socket.create_connection(("127.0.0.1", server.address.port), 10) as link:
-        link.sendall(b"PUT /profile HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
-        assert link.recv(100) == b""
-    assert request(server, "GET", "/healthz").status == 200
-
-
 def test_half_a_body(raw):
     """A body that ends early is no request."""
     said = raw(b"PUT /profile HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
@@ -106,6 +95,17 @@ def test_half_a_body(raw):
         (b"GET /" + b"x" * 70000 + b" HTTP/1.1\r\n\r\n", b"414"),
         (b"GET / HTTP/1.1\r\nA: " + b"x" * 70000 + b"\r\n\r\n", b"431"),
         (b"BREW /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", b"501"),
+        (b"GET /healthz\r\n\r\n", b"400"),
+        (b"GET http://[ HTTP/1.1\r\nHost: localhost\r\n\r\n", b"400"),
+        (b"GET /profile HTTP/1.1\r\nHost: localhost\r\nOrigin: http://[\r\n\r\n", b"403"),
+        (b"GET /profile HTTP/1.1\r\nHost: [\r\n\r\n", b"403"),
+        (
+            b"PUT /profile HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
+            + b"9" * 5000
+            + b"\r\n\r\n",
+            b"413",
+        ),
+        (b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 101 + b"\r\n", b"431"),
     ],
 )
 def test_nonsense(raw, sent, status):
@@ -131,3 +131,22 @@ def test_a_mistake_of_ours(ask, backend, monkeypatch, caplog):
     assert (said.status, said.json) == (500, {"error": "a mistake in chaosproxy; its log has it"})
     assert "ZeroDivisionError" in caplog.text
     assert ask("GET", "/healthz").status == 200
+
+
+@pytest.mark.parametrize("method", ["OPTIONS", "TRACE", "CONNECT", "PATCH"])
+def test_methods_that_a_route_has_not(ask, method):
+    """A method that there is and that this route does not take is told so, with those it takes."""
+    said = ask(method, "/healthz")
+    assert (said.status, said.headers["Allow"]) == (405, "GET, HEAD")
+
+
+def test_a_sender_that_waits_to_be_told(serve):
+    """`Expect: 100-continue` is answered at once where the body is wanted, and with the refusal itself where it is not."""
+    with socket.create_connection(("127.0.0.1", serve().address.port), 10) as link:
+        head = b"PUT /profile HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n"
+        link.sendall(head + b"Content-Length: 16\r\n\r\n")
+        assert link.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        link.sendall(b'{"name": "calm"}')
+        assert link.recv(1000).startswith(b"HTTP/1.1 200 ")
+        link.sendall(head + b"Content-Length: 99999999\r\n\r\n")
+        assert link.recv(1000).startswith(b"HTTP/1.1 413 ")

@@ -1,14 +1,9 @@
-"""The HTTP server: its address, its token, and that nobody can occupy it."""
-
-import socket
-import threading
+"""The HTTP server: its address and its token."""
 
 import pytest
 
-from chaosproxy.control import handler as handler_module
-from chaosproxy.control.server import MOST_REQUESTS, ControlServer
+from chaosproxy.control.server import ControlServer
 from tests.control.asking import request
-from tests.proxying import wait_for
 
 
 def test_token(serve):
@@ -43,41 +38,3 @@ def test_port_taken(serve, backend):
     """A port that is taken is an error."""
     with pytest.raises(OSError, match="in use"):
         ControlServer(serve().address, backend, None)
-
-
-def test_bounded(serve, monkeypatch):
-    """Connections that say nothing can be so many and no more, and go again by themselves."""
-    # Long enough that all are there before the first one goes.
-    monkeypatch.setattr(handler_module.Handler, "timeout", 4)
-    server = serve()
-    where = ("127.0.0.1", server.address.port)
-    silent = [socket.create_connection(where, 10) for _ in range(MOST_REQUESTS)]
-    try:
-        with socket.create_connection(where, 10) as late:
-            assert late.recv(100).startswith(b"HTTP/1.1 503 ")
-        wait_for(lambda: request(server, "GET", "/healthz").status == 200, "room")
-    finally:
-        for connection in silent:
-            connection.close()
-
-
-def test_slow_question_does_not_stop_others(serve, backend, monkeypatch):
-    """One that takes long is nobody else's problem."""
-    asked, answer = threading.Event(), threading.Event()
-    monkeypatch.setattr(
-        backend, "unready", lambda: (asked.set(), answer.wait(20), None)[-1], raising=False
-    )
-    server = serve()
-    with socket.create_connection(("127.0.0.1", server.address.port), 30) as slow:
-        slow.sendall(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert asked.wait(20)
-        assert request(server, "GET", "/healthz").status == 200
-        answer.set()
-        assert slow.recv(100).startswith(b"HTTP/1.1 200 ")
-
-
-def test_who_hangs_up(serve):
-    """Those who hang up in the middle disturb nobody."""
-    server = serve()
-    socket.create_connection(("127.0.0.1", server.address.port), 10).close()
-    assert request(server, "GET", "/healthz").status == 200
