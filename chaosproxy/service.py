@@ -10,14 +10,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property, partial
 from threading import Lock
 from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from chaosproxy import __version__
 from chaosproxy.control.backend import BusyError
-from chaosproxy.control.timeline import Numbers, Timeline
-from chaosproxy.control.toxiproxy import Toxiproxy, freely
 from chaosproxy.core.replay import Recording
 from chaosproxy.core.rule import Profile
 from chaosproxy.counts import Gauges
@@ -32,6 +31,8 @@ from chaosproxy.profile import ProfileError, Source, load
 
 if TYPE_CHECKING:
     from chaosproxy.control.server import ControlServer
+    from chaosproxy.control.timeline import Numbers
+    from chaosproxy.metrics import Metrics
 
 #: How long replies on their way are waited for when stopping, in seconds.
 GRACE: Final = 5.0
@@ -68,19 +69,15 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self.profile, self.seed = settings.profile, settings.seed
-        self.generation = 1
-        self._switching = Lock()
-        known = settings.control, settings.control_token, settings.plan.listen
-        self.toxiproxy = Toxiproxy(self, freely(*known))
+        self.generation, self._switching = 1, Lock()
+        control, token = settings.control, settings.control_token
         self.journal = Journal(monotonic(), redact=settings.redact_keys)
-        self._settings = settings
+        self._settings, self.recording = settings, settings.recording
         plan = self._plan()
-        self.recording = settings.recording
         self._proxy = Proxy(plan, settings.profile, settings.seed, self.journal, settings.recording)
         self.limits = self._proxy.counts.limits
         self._last_gauges = steer.gauges(self._proxy, 0)
         self._control: ControlServer | None = None
-        self._timeline = Timeline(self._numbers)
         self._open_events()
         self._loop = LoopThread()
         try:
@@ -91,20 +88,18 @@ class Service:
                 where = error.filename or plan.listen
                 raise ServiceError(f"cannot listen on {where}: {_why(error)}") from None
             # What HTTP needs is read in once clients are served.
-            from chaosproxy.control import server  # noqa: PLC0415
-            from chaosproxy.metrics import Metrics  # noqa: PLC0415
+            from chaosproxy.control import server, timeline, toxiproxy  # noqa: PLC0415
 
-            counts, tallies = self._proxy.counts, self._proxy.world.tallies
-            self._metrics = Metrics(counts, tallies, self._gauges)
-            if settings.control is not None:
-                self._timeline.start()
+            free = toxiproxy.freely(control, token, plan.listen)
+            self.toxiproxy = toxiproxy.Toxiproxy(self, free)
+            self._timeline = timeline.Timeline(partial(self._numbers, timeline.Numbers))
+            if control is not None:
                 try:
-                    self._control = server.ControlServer(
-                        settings.control, self, settings.control_token
-                    )
+                    self._control = server.ControlServer(control, self, token)
                 except OSError as error:
-                    where = f"cannot listen on {settings.control} for control"
+                    where = f"cannot listen on {control} for control"
                     raise ServiceError(f"{where}: {_why(error)}") from None
+                self._timeline.start()
         except BaseException:
             self.stop(0)
             raise
@@ -286,27 +281,32 @@ class Service:
             self._loop.run(self._proxy.stop(grace))
         finally:
             self._loop.stop()
-            self._timeline.stop()
             if self._control is not None:
+                self._timeline.stop()
                 self._control.stop()
             self.journal.close()
 
     def unready(self) -> str | None:
         """Give why it cannot serve clients now, or None if it can."""
-        try:
+        answers = False
+        with suppress(TimeoutError):
             answers = self._loop.run(self._proxy.answers(), _SOON)
-        except TimeoutError:
-            answers = False
         return None if answers else f"{self._settings.plan.upstream.address} does not answer"
 
     def metrics(self, accept: str) -> tuple[str, bytes]:
         """Give the metrics' content type and text."""
         return self._metrics.render(accept)
 
-    def _numbers(self) -> Numbers:
+    @cached_property
+    def _metrics(self) -> "Metrics":
+        from chaosproxy.metrics import Metrics  # noqa: PLC0415 - most are never asked, and it is large
+
+        return Metrics(self._proxy.counts, self._proxy.world.tallies, self._gauges)
+
+    def _numbers(self, make: "type[Numbers]") -> "Numbers":
         # Plain numbers, and copies taken at once: no question to the loop.
         engine, delays = self._proxy.world.engine, list(self._proxy.counts.delays.values())
-        return Numbers(
+        return make(
             profile=engine.profile.name,
             generation=engine.generation,
             commands=self.commands,

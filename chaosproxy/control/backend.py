@@ -4,13 +4,15 @@ Takes nothing: it is the shape that `service.Service` has, and that a test can h
 """
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from chaosproxy.control.toxiproxy import Toxiproxy
 from chaosproxy.core.rule import Profile
 from chaosproxy.counts import Limits
 from chaosproxy.journal import Journal
 from chaosproxy.profile import Source
+
+if TYPE_CHECKING:
+    from chaosproxy.control.toxiproxy import Toxiproxy
 
 
 class BusyError(Exception):
@@ -25,7 +27,7 @@ class Backend(Protocol):
         """What has fired."""
 
     @property
-    def toxiproxy(self) -> Toxiproxy:
+    def toxiproxy(self) -> "Toxiproxy":
         """What Toxiproxy's clients speak to."""
 
     @property

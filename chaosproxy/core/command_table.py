@@ -207,7 +207,7 @@ def _read_entry(entry: object, base: CommandTable) -> Iterator[CommandSpec]:
     if not keys and first > 0:
         find = FindRange(last - first if last >= 0 else last, step, 0)
         keys = (KeySpec(frozenset(), BeginIndex(first), find),)
-    yield CommandSpec(
+    spec = CommandSpec(
         name,
         arity,
         frozenset(words),
@@ -216,6 +216,8 @@ def _read_entry(entry: object, base: CommandTable) -> Iterator[CommandSpec]:
         known.reply if known else "",
         known.miss if known else "",
     )
+    # Nearly all are as in the base: they need no place of their own.
+    yield known if known is not None and spec == known else spec
     for subcommand in subcommands:
         yield from _read_entry(subcommand, base)
 
