@@ -6,26 +6,22 @@ Takes Fired effects; gives events in the shape that README shows, and never a pa
 import base64
 import hashlib
 import hmac
-import logging
-import os
 import secrets
 import time
 from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from threading import Condition
 from typing import Any, Final
 
 from chaosproxy.core.effect import Fired
+from chaosproxy.lines import Lines
 from chaosproxy.telling import json_text
 
 Event = dict[str, Any]
 
 #: So many events are kept in memory.
 KEPT: Final = 10_000
-_STDOUT: Final = 1
-_log = logging.getLogger("chaosproxy.journal")
 
 
 class Journal:
@@ -40,9 +36,7 @@ class Journal:
         self._secret = secrets.token_bytes(32) if redact else None
         self._events: deque[Event] = deque(maxlen=kept)
         self._changed = Condition()
-        self._file: int | None = None
-        self._name = ""
-        self._rest = b""
+        self._file: Lines | None = None
         self._lost = 0
         #: The number of the last event, 0: none yet.
         self.last = 0
@@ -52,26 +46,20 @@ class Journal:
     @property
     def lost(self) -> int:
         """How many events could not be written to the file."""
-        return self._lost
+        return self._lost if self._file is None else self._file.lost
 
     def open(self, path: str, header: Mapping[str, object]) -> None:
         """Write events to this file too, over what it held, or to stdout (`-`); `header` is its first line.
 
         Raises OSError if the file cannot be written to.
         """
-        self._name = path
-        self._file = (
-            os.dup(_STDOUT)
-            if path == "-"
-            else os.open(Path(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        )
-        os.write(self._file, _line(header))
+        self._file = Lines(path, _line(header))
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; what it lacks can be asked for afterwards."""
         if self._file is not None:
-            os.close(self._file)
-            self._file = None
+            self._file.close()
+            self._lost, self._file = self._file.lost, None
 
     def record(self, fired: Fired, now: float) -> Event:
         """Write an event down and give it."""
@@ -115,7 +103,7 @@ class Journal:
             self._events.append(event)
             self._changed.notify_all()
         if self._file is not None:
-            self._write(self._file, _line(event))
+            self._file.write(_line(event))
         return event
 
     def events(self, after: int = 0, wait: float = 0.0) -> list[Event]:
@@ -154,29 +142,6 @@ class Journal:
 
     def _hidden(self, value: bytes) -> str:
         return hmac.new(self._secret or b"", value, hashlib.sha256).hexdigest()[:16]
-
-    def _write(self, file: int, line: bytes) -> None:
-        """Write a line, or count it as lost: a full disk stops nobody's traffic.
-
-        What a disk took only half of is completed first once there is room, so that no line is ever torn.
-        """
-        data = self._rest + line
-        try:
-            written = os.write(file, data)
-        except OSError as error:
-            self._lose(error.strerror or str(error))
-            return
-        if written < len(self._rest):
-            self._rest = self._rest[written:]
-            self._lose("no space")
-        else:
-            # The line has begun: it will be there.
-            self._rest = data[written:]
-
-    def _lose(self, why: str) -> None:
-        self._lost += 1
-        if self._lost == 1:
-            _log.error("events are being lost: %s: %s", self._name, why)
 
 
 def _line(value: Mapping[str, object]) -> bytes:

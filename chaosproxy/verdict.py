@@ -52,7 +52,8 @@ def required_faults(profile: Profile, asked: Sequence[str] = ()) -> tuple[str, .
 class Run:
     """One run, ended. `seconds` is how long it took, `started` ISO time; `status` COMMAND's own.
 
-    `faults` are totals as Service.totals gives them; `events` those that are kept, `recorded` how many there were;
+    `faults` are totals as Service.totals gives them; `events` those that are kept, `recorded` how many there were, `lost` how many of
+    them the events file lacks;
     `timeline` as Service.timeline gives it. `again` is the command that repeats it, `replay` the one that fires just the same.
     """
 
@@ -72,6 +73,7 @@ class Run:
     required: tuple[str, ...]
     events: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     recorded: int = 0
+    lost: int = 0
     timeline: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     again: str = ""
     replay: str = ""
@@ -91,12 +93,19 @@ class Run:
 
     @property
     def exit_status(self) -> int:
-        """COMMAND's own where it is not 0; 1 for a replay that went otherwise, 3 for a fault that never fired; else 0."""
+        """COMMAND's own where not 0; 1: a replay went otherwise, or the file lacks events; 3: a fault never fired; else 0."""
         if self.status:
             return self.status
-        if self.divergence:
+        if self.divergence or self.lost:
             return 1
         return NEVER_FIRED if self.missing else 0
+
+    @property
+    def incomplete(self) -> str:
+        """Say what the events file lacks; nothing: it has all."""
+        if not self.lost:
+            return ""
+        return f"{self.lost} of {self.recorded} events could not be written: their numbers are missing in the file"
 
     def why_missing(self, name: str) -> str:
         """Say what is known of why a fault never fired."""
@@ -126,6 +135,7 @@ class Run:
             ],
             "missing": list(self.missing),
             "events": self.recorded,
+            "events_lost": self.lost,
             "again": self.again,
             "replay": self.replay,
             "divergence": self.divergence or None,

@@ -113,11 +113,15 @@ class RunningProxy:
 
 
 def start_proxy(
-    upstream: str, profile: str = "calm", *args: str, env: dict[str, str] | None = None
+    upstream: str,
+    profile: str = "calm",
+    *args: str,
+    env: dict[str, str] | None = None,
+    stdout: int | None = None,
 ) -> RunningProxy:
     """Run `chaosproxy run` in a process of its own, on a free port, with control and an events file.
 
-    `args` are further options and win; `env` further variables. The process must end with status 0.
+    `args` are further options and win; `env` further variables, `stdout` a file of its own. The process must end with status 0.
     """
     folder = tempfile.TemporaryDirectory(prefix="chaosproxy-test-")
     path = Path(folder.name)
@@ -131,6 +135,7 @@ def start_proxy(
         process = subprocess.Popen(
             [sys.executable, "-m", "chaosproxy", "run", *options],
             stdin=subprocess.DEVNULL,
+            stdout=stdout,
             stderr=output,
             env=os.environ | (env or {}),
         )

@@ -30,6 +30,7 @@ MAX_LINES = 330
 LAYERS = (
     {"core"},
     {"faults"},
+    {"lines"},
     {"profile", "counts", "journal", "metrics", "embedded", "recording", "remote", "telling"},
     {"verdict"},
     {"report"},

@@ -54,11 +54,13 @@ def test_unknown(name, said):
         ({"faults": [NEVER], "required": ("never",), "status": 7}, 7),
         ({"faults": [NEVER], "required": ("never",), "divergence": "diverges"}, 1),
         ({"divergence": "diverges", "status": 7}, 7),
+        ({"faults": [NEVER], "required": ("never",), "recorded": 5, "lost": 2}, 1),
+        ({"lost": 2, "status": 7}, 7),
         ({"faults": [NEVER], "required": ()}, 0),
     ],
 )
 def test_exit_status(more, status):
-    """The command's own first, then the replay, then what never fired."""
+    """The command's own first, then the replay and what the file lacks, then what never fired."""
     assert run(**more).exit_status == status
 
 
@@ -78,6 +80,14 @@ def test_missing():
         "it matched once and was skipped: it was still under way",
         "nothing that it matches ever came",
     ]
+
+
+def test_incomplete():
+    """What the events file lacks is said; where it has all there is nothing to say."""
+    assert run().incomplete == ""
+    said = "2 of 5 events could not be written: their numbers are missing in the file"
+    assert run(recorded=5, lost=2).incomplete == said
+    assert run(recorded=5, lost=2).as_dict()["events_lost"] == 2
 
 
 def test_as_dict():

@@ -107,9 +107,9 @@ def command(ctx: click.Context, /, options: RunOptions, **given: Any) -> None:
         stack.enter_context(child.Signals())
         outcome = _run(settings, options, wanted)
         run = _told(outcome, settings, options, wanted, required)
-        _leave_report(run, wanted.report, options)
+        left = _leave_report(run, wanted.report, options)
         _say(run)
-    ctx.exit(run.exit_status)
+    ctx.exit(run.exit_status or (0 if left else 1))
 
 
 def _run(settings: Settings, options: RunOptions, wanted: _Wanted) -> _Outcome:
@@ -191,7 +191,7 @@ def _told(
     words += ["--", *wanted.command]
     again = f"{options.repeat(settings.seed, 'exec')} {shell_words(words)}"
     replay = ""
-    if wanted.report is not None and options.replay is None:
+    if wanted.report is not None and options.replay is None and not service.journal.lost:
         same = replace(options, replay=wanted.report / files.EVENTS)
         replay = f"{same.repeat(settings.seed, 'exec')} {shell_words(words)}"
     return Run(
@@ -211,6 +211,7 @@ def _told(
         required=required,
         events=service.journal.events(),
         recorded=service.journal.last,
+        lost=service.journal.lost,
         timeline=service.timeline(),
         again=again,
         replay=replay,
@@ -218,8 +219,8 @@ def _told(
     )
 
 
-def _leave_report(run: Run, report: Path | None, options: RunOptions) -> None:
-    """Write the report, and the job's summary where CI asks for one. What cannot be written is told, and fails."""
+def _leave_report(run: Run, report: Path | None, options: RunOptions) -> bool:
+    """Write the report, and the job's summary where CI asks for one. What cannot be written is told: False."""
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     try:
         if report is not None:
@@ -229,8 +230,10 @@ def _leave_report(run: Run, report: Path | None, options: RunOptions) -> None:
         if summary:
             files.add_summary(Path(summary), run)
     except OSError as error:
-        click.echo(f"Error: cannot write {error.filename}: {error.strerror}", err=True)
-        raise click.exceptions.Exit(run.exit_status or 1) from None
+        where = error.filename2 or error.filename
+        click.echo(f"Error: cannot write {where}: {error.strerror}", err=True)
+        return False
+    return True
 
 
 def _say(run: Run) -> None:
@@ -244,6 +247,8 @@ def _say(run: Run) -> None:
     lines += [f"{name} never fired: {run.why_missing(name)}" for name in run.missing]
     if run.divergence:
         lines.append(f"the replay {run.divergence}")
+    if run.lost:
+        lines.append(run.incomplete)
     lines.append(f"again: {run.again}")
     if run.replay:
         lines.append(f"replay: {run.replay}")

@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from queue import SimpleQueue
 from types import FrameType
@@ -52,6 +52,8 @@ def command(options: RunOptions) -> None:
         # The second one does not wait for replies.
         signals.restore()
     _log.info("stopped")
+    if lost := service.journal.lost:
+        _log.error("%d of %d events could not be written", lost, service.journal.last)
     if service.recording is not None:
         difference = service.recording.verdict()
         if difference is not None:
@@ -106,7 +108,10 @@ def _say(options: RunOptions, settings: Settings, service: Service) -> None:
             f"chaosproxy {__version__}",
             *(f"  {name:<10} {value}" for name, value in block.items()),
         ]
-        click.echo("\n".join(map(printable, lines)), err=True)
+        with suppress(
+            OSError
+        ):  # as with all that is logged: no room for a log is no reason to stop
+            click.echo("\n".join(map(printable, lines)), err=True)
     if found.answered and not found.table_problem:
         for problem in options.strangers(found.table):
             _log.warning("this server does not know it all: %s", problem)

@@ -65,6 +65,8 @@ def _head(run: Run) -> str:
         wrong.insert(0, f"The command ended with status {run.status}.")
     if run.divergence:
         wrong.append(f"The replay {run.divergence}.")
+    if run.lost:
+        wrong.append(f"{run.incomplete}.")
     facts = {
         "command": " ".join(run.command),
         "profile": run.profile,

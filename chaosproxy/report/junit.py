@@ -24,7 +24,7 @@ def render(run: Run) -> bytes:
         f"<testsuite name={_attr('chaosproxy ' + run.profile)} {counts} {when}>",
         "<properties>",
     ]
-    for name, value in (("seed", run.seed), ("profile", run.profile), ("again", run.again), ("replay", run.replay)):  # fmt: skip
+    for name, value in (("seed", run.seed), ("profile", run.profile), ("again", run.again), ("replay", run.replay), ("events_lost", run.lost)):  # fmt: skip
         lines.append(f'<property name="{name}" value={_attr(str(value))}/>')
     lines.append("</properties>")
     for name in run.required:

@@ -35,6 +35,8 @@ def render(run: Run) -> str:
     ]
     if run.divergence:
         lines.append(f"The replay {_cell(run.divergence)}.")
+    if run.lost:
+        lines.append(f"{run.incomplete}.")
     lines += ["", "Again:", "", "```sh", printable(run.again).replace("```", "'''")]
     if run.replay:
         lines.append(printable(run.replay).replace("```", "'''"))

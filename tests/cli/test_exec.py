@@ -264,7 +264,8 @@ def test_job_summary(lost, tmp_path, app):
     gone = {"GITHUB_STEP_SUMMARY": str(tmp_path / "gone" / "summary.md")}
     done = run_exec(*lost, command=app, env=os.environ | gone)
     assert done.returncode == 1
-    assert "cannot write" in done.stderr
+    assert f"cannot write {tmp_path}/gone/summary.md: No such file" in done.stderr
+    assert "\nagain: " in done.stderr
 
 
 def test_what_is_sent_last(redis70):

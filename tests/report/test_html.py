@@ -62,9 +62,12 @@ def test_passed():
 
 
 def test_other_endings():
-    """The command's own status, and a replay that went otherwise."""
+    """The command's own status, a replay that went otherwise, an events file that is not complete."""
     assert "ended with status 7" in html.render(run(status=7))
     assert "The replay diverges." in html.render(run(divergence="diverges"))
+    lost = html.render(run(recorded=5, lost=2))
+    assert "Failed, exit status 1" in lost
+    assert "2 of 5 events could not be written" in lost
 
 
 def test_another_profile():

@@ -17,6 +17,7 @@ def test_cases():
     assert suite.get("name") == "chaosproxy p"
     properties = {each.get("name"): each.get("value") for each in suite.find("properties")}
     assert (properties["seed"], properties["again"]) == ("7", ended.again)
+    assert properties["events_lost"] == "0"
     good, bad = suite.findall("testcase")
     assert (good.get("name"), good.find("failure")) == ("lost-ack fires", None)
     assert bad.find("failure").get("message") == "never never fired"

@@ -23,6 +23,13 @@ def test_failed():
     assert "The replay diverges: a; b." in text
 
 
+def test_incomplete():
+    """An events file that is not complete fails the run."""
+    text = summary.render(run(recorded=5, lost=2))
+    assert "failed (exit status 1)" in text
+    assert "2 of 5 events could not be written" in text
+
+
 def test_without_faults():
     """Calm has no table."""
     assert "| fault |" not in summary.render(run(faults=[], required=()))
