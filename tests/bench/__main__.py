@@ -4,7 +4,6 @@ Takes options, gives bench.md, bench.svg and bench.json in a folder.
 """
 
 import argparse
-import json
 import os
 import platform
 import resource
@@ -13,10 +12,9 @@ import signal
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
-from tests.bench import config, peers, plot, report
+from tests.bench import config, peers, plot, readme, report, stored
 from tests.bench.known import NAMES
 from tests.bench.peers import Missing, Peer
 from tests.bench.record import Record
@@ -63,6 +61,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--strict", action="store_true", help="exit 1 when a target is missed")
     parser.add_argument(
+        "--readme",
+        action="store_true",
+        help="keep the run in tests/bench, and put its figures into README",
+    )
+    parser.add_argument(
         "--out",
         type=Path,
         default=Path("build/bench"),
@@ -96,19 +99,12 @@ def _about(size: Size, redis_server: str) -> str:
     )
 
 
-def _write(out: Path, record: Record, about: str, huge: int) -> str:
+def _write(out: Path, run: stored.Run) -> str:
     out.mkdir(parents=True, exist_ok=True)
-    text = report.report(record, about, huge)
+    text = report.report(run.record, run.about, run.huge)
     (out / "bench.md").write_text(text)
-    (out / "bench.svg").write_text(plot.plot(record))
-    raw = {
-        "about": about,
-        "peers": {peer.name: [peer.note, peer.version] for peer in record.peers},
-        "missing": [asdict(each) for each in record.missing],
-        "failures": [asdict(each) for each in record.failures],
-        "samples": [asdict(each) for each in record.samples],
-    }
-    (out / "bench.json").write_text(json.dumps(raw, indent=1) + "\n")
+    (out / "bench.svg").write_text(plot.plot(run.record))
+    (out / "bench.json").write_text(stored.dump(run))
     return text
 
 
@@ -119,6 +115,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     scenarios = args.scenarios.split(",")
     if unknown := [name for name in scenarios if name not in SCENARIOS]:
         parser.error(f"no such scenario: {', '.join(unknown)}; known: {', '.join(SCENARIOS)}")
+    if args.readme and args.quick:
+        parser.error("--quick is for seeing that all works: its figures are not for README")
     given = dict(item.partition("=")[::2] for item in args.peer)
     try:
         found = peers.choose([name for name in args.peers.split(",") if name], given)
@@ -130,6 +128,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     # Thousands of connections need descriptors, here and in what is started from here.
     resource.setrlimit(resource.RLIMIT_NOFILE, (config.OPEN_FILES, config.OPEN_FILES))
+    # Programs in Python start as installed ones do: compiled. Where the bytecode is they find out here, for themselves.
+    folder = Path(tempfile.mkdtemp(prefix="chaosproxy-bench-"))
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
     # Both signals end the run in good order: what runs is stopped, what was measured is written.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
@@ -141,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     for each in record.missing:
         print(f"missing: {each.name}: {each.reason}", file=sys.stderr)
-    folder = Path(tempfile.mkdtemp(prefix="chaosproxy-bench-"))
+    run = stored.Run(record, about, size.huge)
     status = 0
     try:
         Bench(record, folder, size, programs[0], programs[1]).run(scenarios)
@@ -149,11 +151,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("interrupted: what was measured so far", file=sys.stderr)
         status = 130
     finally:
-        print(_write(args.out, record, about, size.huge))
+        print(_write(args.out, run))
         if record.failures:
             print(f"the peers' output is in {folder}", file=sys.stderr)
         else:
             shutil.rmtree(folder, ignore_errors=True)
+    if args.readme and not status:
+        readme.keep(run)
     if args.strict and any(each.word == "FAIL" for each in verdicts(record)):
         return status or 1
     return status

@@ -49,8 +49,8 @@ def test_a_quick_run_measures_everything_it_was_asked_for(tmp_path: Path) -> Non
 
     raw = json.loads((tmp_path / "bench.json").read_text())
     assert raw["failures"] == []
-    assert [each["name"] for each in raw["missing"]] == ["toxiproxy"]
-    measured = {(each["peer"], each["scenario"], each["part"]) for each in raw["samples"]}
+    assert [name for name, _ in raw["missing"]] == ["toxiproxy"]
+    measured = {(peer, scenario, part) for _, peer, scenario, part, _ in raw["samples"]}
     loads = [load.name for load in LOADS]
     assert measured == {
         (peer, scenario, part)
