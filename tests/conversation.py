@@ -380,6 +380,8 @@ class Talk:
                 raw = b"".join(out)
                 out.clear()
                 assert not self._over, self._failed(f"after its end, to the {side}: {show(raw)}")
+                ended = HalfClose(side) in self.effects
+                assert not ended, self._failed(f"after its FIN, to the {side}: {show(raw)}")
                 self._heard[side] += raw
                 arrow = "         ◀──" if side == "client" else "                ──▶ upstream"
                 self._say(arrow, raw)

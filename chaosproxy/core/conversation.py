@@ -233,8 +233,12 @@ class Conversation:
         if self._client_ended and not (line.closed or self._passed_on):
             if line.head is not None and (line.lost or line.head.stage in HELD_UP):
                 self._intake.gone("client_gone")
-            if line.head is None and line.upstream_silent is None:
+            held = line.world.held and self._intake.waiting
+            if line.head is None and line.upstream_silent is None and not held:
                 self._passed_on = True
+                # Half a request too: nothing may be left here that is sent on later, behind the FIN.
+                if not self._intake.ended:
+                    self._intake.pass_on()
                 line.effects.append(HalfClose("upstream"))
         line.expect, line.slots = rested(line.expect), rested(line.slots)
         self.lane.look()

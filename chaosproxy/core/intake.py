@@ -67,7 +67,7 @@ class Intake:
             if line.world.held:
                 return
             if line.raw or self.raw:
-                self._pass_on()
+                self.pass_on()
                 return
             if line.head is not None:
                 if not self._advance(line.head, now):
@@ -85,8 +85,8 @@ class Intake:
                 return
             self._take(frame, now)
 
-    def _pass_on(self) -> None:
-        """What comes from here on is not for us to understand."""
+    def pass_on(self) -> None:
+        """What is here, and what comes from here on, is not for us to understand: an end without a beginning, or none."""
         line, work = self.line, self.line.head
         if work is not None:
             raws = list(work.pieces) or [work.raw]

@@ -380,6 +380,45 @@ def test_a_client_half_closes_while_its_request_waits_to_be_understood():
         talk.expect_client("+OK", "+OK", '"1"')
 
 
+def test_a_client_half_closes_within_a_request():
+    """What a rule had wanted to see the whole of goes ahead of the FIN; nothing is left that another profile would send."""
+    with Talk("- {fault: latency, match: {commands: SET}, at: before_forward, delay: 1s}") as talk:
+        half = b"*3\r\n$3\r\nSET\r\n$1\r\na"
+        talk.client("GET a", half)
+        talk.expect_upstream("GET a")
+        talk.client_eof()
+        talk.expect_upstream(half)
+        talk.expect_half_close()
+        talk.switch()
+        talk.upstream('"A"')
+        talk.expect_client('"A"')
+        talk.upstream_eof()
+        talk.expect_closed("close")
+
+
+def test_a_client_half_closes_while_a_failover_holds_all_requests():
+    """Its FIN waits with what it has said, whether or not a rule looks at that."""
+    with Talk() as talk:
+        talk.world.hold()
+        talk.client("GET a", "GET b")
+        talk.client_eof()
+        talk.expect_silence()
+        talk.world.go_on()
+        talk.wake()
+        talk.expect_upstream("GET a", "GET b")
+        talk.expect_half_close()
+        talk.upstream('"A"', '"B"')
+        talk.expect_client('"A"', '"B"')
+
+
+def test_a_client_that_has_nothing_to_say_half_closes_while_a_failover_holds_all_requests():
+    """There is nothing that its FIN could wait for."""
+    with Talk() as talk:
+        talk.world.hold()
+        talk.client_eof()
+        talk.expect_half_close()
+
+
 def test_the_upstream_cannot_be_had():
     """Where no upstream connection could be made, or it ends at once, the client is closed."""
     with Talk() as talk:
