@@ -120,7 +120,7 @@ def _string(raw: bytes) -> bytes | None:
     """A string's text, None for a null; raises ProtocolError for anything else."""
     value = decode(raw)
     if value is not None and not isinstance(value, bytes):
-        raise ProtocolError(f"{raw[:40]!r} is no string")
+        raise ProtocolError(f"{raw[:1]!r} begins no string")
     return value
 
 

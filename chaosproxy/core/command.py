@@ -7,11 +7,27 @@ import binascii
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 from chaosproxy.core.command_table import CommandSpec, CommandTable
 
 SLOTS = 16384
+
+
+#: What carries passwords, as an argument or as a setting's value.
+SECRETIVE: Final = frozenset(
+    (
+        "AUTH",
+        "HELLO",
+        "ACL|SETUSER",
+        "CONFIG|SET",
+        "MIGRATE",
+        "MODULE|LOADEX",
+        "SENTINEL",
+        "SENTINEL|SET",
+        "SENTINEL|CONFIG",
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +67,8 @@ class Command:
         Of commands that carry passwords only the name counts: a digest of a short secret gives it away
         to whoever tries all of them.
         """
-        secret = self.name in {"AUTH", "HELLO", "ACL|SETUSER", "CONFIG|SET", "MIGRATE"}
-        return hashlib.sha256(self.name.encode() if secret else self.raw).hexdigest()[:16]
+        raw = self.name.encode() if self.name in SECRETIVE else self.raw
+        return hashlib.sha256(raw).hexdigest()[:16]
 
 
 def key_slot(key: bytes) -> int:

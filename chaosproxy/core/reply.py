@@ -291,14 +291,14 @@ def elements(raw: bytes) -> tuple[bytes, list[bytes], list[bytes]]:
         value = inside[-1].raw
     found = read_length(value, 0) if value and value[0] in WIDTH else None
     if found is None:
-        raise ProtocolError(f"{raw[:HEAD]!r} is no aggregate")
+        raise ProtocolError(f"{raw[:1]!r} begins no aggregate")
     parts: list[bytes] = []
     pushes: list[bytes] = []
     for frame in frames_of(value[found[1] :]):
         aside = frame.kind == _PUSH and frame.head not in CONFIRMATIONS
         (pushes if aside else parts).append(frame.raw)
     if len(parts) != max(0, found[0]) * WIDTH[value[0]]:
-        raise ProtocolError(f"{len(parts)} elements in {raw[:HEAD]!r}")
+        raise ProtocolError(f"{len(parts)} elements behind {raw[:1]!r}")
     return raw[: len(raw) - len(value) + found[1]], parts, pushes
 
 

@@ -26,7 +26,7 @@ NOTHING: Final[list[bytes]] = []
 
 
 class ProtocolError(Exception):
-    """Bytes that make no sense to us; `text` says what was not understood."""
+    """Bytes that make no sense to us; `text` says what was not understood, and quotes no more than a type byte: the log has it."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -67,7 +67,7 @@ def read_header(buf: bytes, pos: int) -> tuple[int, int] | None:
     except ValueError:
         value = 0
     if b"%d" % value != digits or not -(2**63) <= value < 2**63:
-        raise ProtocolError(f"invalid length {buf[pos : pos + HEADER]!r}")
+        raise ProtocolError(f"invalid length behind {buf[pos : pos + 1]!r}")
     return (value, at + 2 - pos) if at + 2 <= len(buf) else None
 
 

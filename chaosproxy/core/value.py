@@ -104,7 +104,7 @@ def _leaf(kind: bytes, text: bytes | None) -> object:
             case _:
                 return []
     except (KeyError, ValueError) as error:
-        raise ProtocolError(f"{(kind + text)!r} has no value") from error
+        raise ProtocolError(f"what {kind!r} begins has no value") from error
 
 
 def errors_in(replies: Sequence[bytes]) -> str:
