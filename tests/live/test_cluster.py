@@ -24,8 +24,8 @@ from tests.proxying import serve_proxy
 
 PROGRAMS = Path(__file__).parent.parent / "clients" / "programs"
 HERE = installs.Install(Path.cwd(), (sys.executable,))
-#: A migrating node is a client of the other one; so is who has said nothing yet.
-NOT_CLIENTS = {"NULL", "restore-asking", "restore", "select"}
+#: A migrating node is a client of the other one, a replica begins as one of its primary; so is who has said nothing yet.
+NOT_CLIENTS = {"NULL", "restore-asking", "restore", "select", "ping", "replconf"}
 #: All of a program's slots that one migration moves.
 MOVED = key_slot(b"key:1")
 
