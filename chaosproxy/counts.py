@@ -21,6 +21,7 @@ OTHER: Final = "other"
 #: Every limit there is, by its name in the metrics, and what it means that it was reached.
 LIMITS: Final = {
     "connections": "a client too many was turned away",
+    "open_files": "a client was turned away because this process may open no more files",
     "early": "a client was not read until its connection to the server was there",
     "client_buffer": "a client was not read because its requests are held up",
     "server_buffer": "a server was not read because its replies are held up, or its client reads nothing",

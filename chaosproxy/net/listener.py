@@ -67,22 +67,27 @@ class Listener:
         """Listen; port 0 asks the kernel for one. Raises OSError, whose strerror says why."""
         loop = asyncio.get_running_loop()
         goodbye = TLS_GOODBYE if tls else None
+        # To asyncio's own loop it is how many it accepts in a row, too: and where there are no descriptors left, how often it fails
+        # in a row, each time in so many words.
+        accepts = 1 if isinstance(loop, asyncio.SelectorEventLoop) else BACKLOG
         if self._reserved:
             reserved, self._reserved = self._reserved, []
             for taken in reserved:
                 self._servers.append(
                     await loop.create_server(
-                        factory, sock=taken, ssl=tls, backlog=BACKLOG, ssl_shutdown_timeout=goodbye
+                        factory, sock=taken, ssl=tls, backlog=accepts, ssl_shutdown_timeout=goodbye
                     )
                 )
+            self._queue_all(loop)
             return address
         if address.path:
             _remove_stale(address.path)
             server = await loop.create_unix_server(
-                factory, address.path, ssl=tls, backlog=BACKLOG, ssl_shutdown_timeout=goodbye
+                factory, address.path, ssl=tls, backlog=accepts, ssl_shutdown_timeout=goodbye
             )
             self._servers.append(server)
             self._path = address.path
+            self._queue_all(loop)
             return address
         found = await loop.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -92,11 +97,20 @@ class Listener:
         # A name may stand for several addresses. The kernel would give each a port of its own.
         for host in hosts if port else hosts[:1]:
             server = await loop.create_server(
-                factory, host, port, ssl=tls, backlog=BACKLOG, ssl_shutdown_timeout=goodbye
+                factory, host, port, ssl=tls, backlog=accepts, ssl_shutdown_timeout=goodbye
             )
             self._servers.append(server)
             port = port or server.sockets[0].getsockname()[1]
+        self._queue_all(loop)
         return Address(address.host, port)
+
+    def _queue_all(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Have the kernel keep as many for us on every loop."""
+        if isinstance(loop, asyncio.SelectorEventLoop):
+            for server in self._servers:
+                for listening in server.sockets:
+                    with listening.dup() as same:
+                        same.listen(BACKLOG)
 
     def close(self) -> None:
         """Accept no more; connections that are open stay so."""

@@ -27,6 +27,7 @@ from chaosproxy.net.address import Address
 from chaosproxy.net.behind import Behind
 from chaosproxy.net.bypass import Bypass
 from chaosproxy.net.connection import Link
+from chaosproxy.net.descriptors import Descriptors
 from chaosproxy.net.dial import DialError, Dialler
 from chaosproxy.net.door import Doors, strangers
 from chaosproxy.net.ending import Farewell
@@ -67,6 +68,7 @@ class Proxy:
         self._numbers = itertools.count(1)
         self._held = Held()
         self._stopping = False
+        self._descriptors = Descriptors(lambda: self.counts.limits.reached("open_files"))
         self._surveying: asyncio.Task[Survey] | None = None
         self._survey_is_due = True
         table = CommandTable.bundled()
@@ -98,6 +100,7 @@ class Proxy:
 
     async def start(self) -> Survey:
         """Ask the server what it is, as far as it is there, and listen. Raises OSError if that is not possible."""
+        self._descriptors.watch(asyncio.get_running_loop())
         await self.behind.start()
         try:
             async with asyncio.timeout(_SURVEY_PATIENCE):
@@ -196,7 +199,7 @@ class Proxy:
             # It was accepted before the listener was closed, and is told just now.
             client.abort()
             return None
-        if len(self.links) >= self.plan.max_connections:
+        if len(self.links) >= self.plan.max_connections or self._descriptors.are_scarce(client):
             self.counts.connections["max_clients"] += 1
             client.write(TOO_MANY)
             Farewell(client, eof=False)

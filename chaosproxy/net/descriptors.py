@@ -1,0 +1,54 @@
+"""What happens where this process may open no more files: clients that are here go on, others are turned away, and it is said.
+
+Takes clients as they come, and what the loop fails to accept; gives whether one may stay, and counts those that may not.
+"""
+
+import asyncio
+import logging
+import resource
+from collections.abc import Callable
+from typing import Any, Final
+
+#: So many of the descriptors that there may be are not for new clients: what is here already may need one yet.
+SPARE: Final = 8
+
+_log = logging.getLogger("chaosproxy.descriptors")
+
+
+class Descriptors:
+    """The files that this process may have open. `turned_away` is called for each client that there is none for."""
+
+    def __init__(self, turned_away: Callable[[], None]) -> None:
+        self._turned_away = turned_away
+        self._out = False
+
+    def are_scarce(self, client: asyncio.Transport) -> bool:
+        """Whether a new client has one of the last ones; then it is to be turned away."""
+        number = client.get_extra_info("socket").fileno()
+        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        # A new one is the lowest number that is free.
+        scarce: bool = most != resource.RLIM_INFINITY and number >= most - SPARE
+        if scarce:
+            self._say()
+        else:
+            self._out = False
+        return scarce
+
+    def watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Say it in our words where a loop fails to accept; it waits a second then, and so do new clients."""
+        loop.set_exception_handler(self._failed)
+
+    def _failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        # asyncio has no better name for it; uvloop closes who comes, and says nothing.
+        if str(context.get("message", "")).startswith("socket.accept() out of system resource"):
+            self._say()
+        else:
+            loop.default_exception_handler(context)
+
+    def _say(self) -> None:
+        self._turned_away()
+        if not self._out:
+            self._out = True
+            _log.warning(
+                "this process may open no more files (ulimit -n): new clients are turned away"
+            )
