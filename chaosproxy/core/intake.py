@@ -35,8 +35,7 @@ class Intake:
     def __init__(self, line: Line) -> None:
         self.line, self.framer = line, RequestFramer()
         self.raw = self.ended = self.cutting = False
-        self.handshake = True
-        self.waiting = self.place = 0
+        self.handshake, self.waiting, self.place = True, 0, 0
         self._before: CommandSpec | None = None
         #: What the rules have chosen already for the next command.
         self.chosen: list[Chosen] | None = None
@@ -176,11 +175,12 @@ class Intake:
         line = self.line
         name = work.name
         if name.upper in modes.RAW:
-            # What follows on either side is no RESP, once all before it is answered.
-            line.raw = not (line.expect or line.slots)
-            if line.raw and name.upper in modes.HTTP:
+            # What follows on either side is no RESP, once all before it is answered; at HTTP a server ends the connection,
+            # and what it has not said by then is never said: so it has to come with what is before it.
+            line.raw, self.raw = not (line.expect or line.slots), name.upper in modes.HTTP
+            if self.raw:
                 line.effects.append(ProtocolFault("client", "HTTP, as a browser sends it"))
-            return line.raw
+            return line.raw or self.raw
         gate = name.upper == b"MULTI" and line.world.swallows and work.whole
         if name.interest or gate:
             if not line.settled or remembering.must_wait(line, work):
