@@ -12,11 +12,23 @@ from hypothesis import settings
 from tests import servers
 
 # Options are known to every run only if they are this file's.
-from tests.stories.counting import pytest_addoption, pytest_terminal_summary  # noqa: F401
+from tests.stories import counting
+from tests.stories.counting import pytest_terminal_summary  # noqa: F401
 
 # How long one example takes says how busy the machine is, not whether it holds.
 settings.register_profile("chaosproxy", deadline=None)
 settings.load_profile("chaosproxy")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    counting.pytest_addoption(parser)
+    parser.getgroup("fuzz").addoption(
+        "--fuzz-minutes",
+        type=float,
+        default=5.0,
+        metavar="N",
+        help="how long each -m fuzz test goes on (5)",
+    )
 
 
 @pytest.hookimpl(optionalhook=True)

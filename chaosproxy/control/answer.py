@@ -11,6 +11,8 @@ from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 JSON: Final = "application/json"
+#: The largest body, in bytes: a profile of the largest size, every character escaped.
+MOST_BODY: Final = 2 << 20
 
 
 class Chunks(Protocol):

@@ -3,13 +3,13 @@
 Takes YAML; gives all of its problems, by line and column, and puts nothing in force.
 """
 
-from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any, Final
 
 from chaosproxy import profile as profiles
 from chaosproxy.control.answer import Answer, Refused, Request, as_json
 from chaosproxy.control.backend import Backend
+from chaosproxy.control.profile import told
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.profile import ProfileError, Source
 
@@ -33,5 +33,5 @@ def check_profile(backend: Backend, request: Request) -> Answer:
     try:
         profiles.load([source], table=CommandTable.bundled())
     except ProfileError as error:
-        problems = [asdict(each) | {"text": each.render()} for each in error.problems]
+        problems = told(error.problems)
     return as_json({"problems": problems})

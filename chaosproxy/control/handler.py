@@ -6,6 +6,7 @@ asked: sockets does, for all at once.
 
 import json
 import logging
+import re
 from email.message import Message
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
@@ -14,7 +15,7 @@ from typing import Final, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 from chaosproxy import __version__
-from chaosproxy.control.answer import Answer, Chunks, Refused, Request
+from chaosproxy.control.answer import MOST_BODY, Answer, Chunks, Refused, Request
 from chaosproxy.control.api import ROUTES
 from chaosproxy.control.backend import Backend, BusyError
 from chaosproxy.control.guard import Guard
@@ -22,12 +23,8 @@ from chaosproxy.control.routing import Route, resolve
 
 #: The largest head (request line and header lines), in bytes.
 MOST_HEAD: Final = 64 << 10
-#: The largest body, in bytes: a profile of the largest size, every character escaped.
-MOST_BODY: Final = 2 << 20
-#: What somebody may mean by a method; other words are none.
-METHODS: Final = frozenset(
-    ("CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")
-)
+#: What may be a method, known or not (RFC 9110, 5.6.2).
+_METHOD: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,40}")
 #: More digits than any length has.
 _MOST_DIGITS: Final = 18
 
@@ -113,9 +110,9 @@ class Handler(BaseHTTPRequestHandler):
         if self.request_version == "HTTP/0.9":
             self.request_version = self.protocol_version
             raise Refused(HTTPStatus.BAD_REQUEST, "HTTP/0.9 has no headers: send HTTP/1.1")
-        if self.command not in METHODS:
+        if not _METHOD.fullmatch(self.command):
             self.close_connection = True
-            raise Refused(HTTPStatus.NOT_IMPLEMENTED, f"there is no method {self.command!r:.60}")
+            raise Refused(HTTPStatus.BAD_REQUEST, f"{self.command!r:.60} is no method")
         length = self._body_length()
         # Unless the body is wanted nobody knows where the next request would begin.
         closes = self.close_connection

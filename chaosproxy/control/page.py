@@ -56,6 +56,12 @@ def respond(backend: Backend, request: Request) -> Answer:
 #: Where they are; each is open to anybody.
 PATHS: Final = frozenset(_files())
 ROUTES: Final = tuple(
-    Route("GET", path, respond, "The page." if path == "/" else "A file of the page.")
-    for path in sorted(PATHS)
+    Route(
+        "GET",
+        path,
+        respond,
+        "The page." if path == "/" else "A file of the page.",
+        content_type=file.content_type.partition(";")[0],
+    )
+    for path, file in sorted(_files().items())
 )

@@ -4,6 +4,7 @@ Takes a profile by its shipped name or as YAML, never as a path; gives what is i
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any, Final
@@ -12,11 +13,14 @@ from chaosproxy import profile as profiles
 from chaosproxy.control.answer import Answer, Refused, Request, as_json
 from chaosproxy.control.backend import Backend
 from chaosproxy.core.command_table import CommandTable
-from chaosproxy.profile import ProfileError, Source
+from chaosproxy.core.scalar import MOST
+from chaosproxy.profile import Problem, ProfileError, Source
 
 CALM: Final = "calm"
 #: What a profile is called that was sent without a name.
 SENT: Final = "sent"
+#: A line of a profile that is longer is not repeated with each of its problems.
+_LONGEST_LINE: Final = 4096
 _FIELDS: Final[dict[str, tuple[type, ...]]] = {
     "name": (str, list),
     "yaml": (str,),
@@ -40,6 +44,7 @@ SCHEMA: Final[dict[str, Any]] = {
         "seed": {
             "type": ["integer", "null"],
             "minimum": 0,
+            "maximum": MOST,
             "description": "Left out: the profile's, or the one in force.",
         },
         "set": {
@@ -78,8 +83,9 @@ def put_profile(backend: Backend, request: Request) -> Answer:
     given = request.fields(_FIELDS)
     sources = _sources(given)
     seed = given.get("seed")
-    if seed is not None and seed < 0:
-        raise Refused(HTTPStatus.BAD_REQUEST, f"seed: expected a whole number from 0, got {seed}")
+    if seed is not None and not 0 <= seed <= MOST:
+        said = f"seed: expected a whole number from 0 to {MOST}, got {seed!r:.60}"
+        raise Refused(HTTPStatus.BAD_REQUEST, said)
     # JSON is YAML, which is what an override's value is read as.
     overrides = [f"{path}={json.dumps(value)}" for path, value in given.get("set", {}).items()]
     try:
@@ -115,9 +121,19 @@ def _sources(given: dict[str, Any]) -> list[str | Source]:
     return names
 
 
+def told(problems: Sequence[Problem]) -> list[dict[str, Any]]:
+    """Problems for programs, and each as text; a line that is none is left out."""
+    return [
+        asdict(each)
+        | {"text": each.render()}
+        | ({"source_line": ""} if len(each.source_line) > _LONGEST_LINE else {})
+        for each in problems
+    ]
+
+
 def _unusable(error: ProfileError) -> Refused:
     count = len(error.problems)
-    listed = [asdict(problem) | {"text": problem.render()} for problem in error.problems]
+    listed = told(error.problems)
     return Refused(
         HTTPStatus.UNPROCESSABLE_ENTITY,
         "the profile has 1 problem" if count == 1 else f"the profile has {count} problems",

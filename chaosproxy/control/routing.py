@@ -19,16 +19,22 @@ Respond = Callable[[Backend, Request], Answer]
 class Route:
     """One method of one path; `{name}` in it is any one part. The rest is for openapi.json.
 
-    `query` is name -> meaning, `body` a JSON Schema, `answers` status -> meaning.
+    `query` is name -> (meaning, JSON Schema), `body` a JSON Schema. What is done is answered with `status` and, in JSON, the shape
+    that is called `gives` (shapes.SHAPES), or with another `content_type`; `answers` is status -> meaning of what else there
+    is, with the shape of its own for a status in `shapes`.
     """
 
     method: str
     pattern: str
     respond: Respond
     summary: str
-    query: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
     answers: Mapping[int, str] = field(default_factory=dict)
+    gives: str = ""
+    status: int = 200
+    content_type: str = "application/json"
+    shapes: Mapping[int, str] = field(default_factory=dict)
 
     def params(self, path: str) -> dict[str, str] | None:
         """Give the parts of a path by name, or None if it is not this route's."""

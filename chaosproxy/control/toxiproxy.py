@@ -16,6 +16,7 @@ from chaosproxy.control.answer import Refused
 from chaosproxy.control.toxics import Toxic, ToxicError, faults_of, read_toxic
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.rule import Profile
+from chaosproxy.counts import Limits
 from chaosproxy.net.address import Address, parse_address
 from chaosproxy.profile import ProfileError, Source, load
 
@@ -23,6 +24,9 @@ from chaosproxy.profile import ProfileError, Source, load
 PROFILE: Final = "toxiproxy"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,40}")
 _LONGEST: Final = 50
+_LONGEST_NAME: Final = 100
+#: So many proxies there may be: each is a listener of its own.
+MOST_PROXIES: Final = 100
 
 
 class Listeners(Protocol):
@@ -31,6 +35,10 @@ class Listeners(Protocol):
     @property
     def generation(self) -> int:
         """Which profile is in force, by number."""
+
+    @property
+    def limits(self) -> Limits:
+        """Where it is counted that a limit was reached."""
 
     def put(self, profile: Profile, seed: int | None) -> dict[str, Any]:
         """Put a profile in force on every connection."""
@@ -97,8 +105,13 @@ class Toxiproxy:
         """Make one: name, upstream, listen, enabled."""
         with self._lock:
             name, upstream = _text(body, "name"), _text(body, "upstream")
+            if len(name) > _LONGEST_NAME:
+                raise _bad(f"name: expected up to {_LONGEST_NAME} characters")
             if name in self._proxies:
                 raise Refused(HTTPStatus.CONFLICT, "proxy already exists", status=409)
+            if len(self._proxies) >= MOST_PROXIES:
+                self._behind.limits.reached("toxiproxy")
+                raise _bad(f"there are {MOST_PROXIES} proxies already")
             self._count += 1
             # What a profile can call it.
             listener = name if _NAME.fullmatch(name) else PROFILE

@@ -11,6 +11,7 @@ from chaosproxy import __version__
 from chaosproxy.control.answer import Answer, Refused, Request, as_json
 from chaosproxy.control.backend import Backend
 from chaosproxy.control.routing import Route
+from chaosproxy.control.shapes import list_of, of
 
 #: What its clients take the version for: which routes there are.
 VERSION: Final = f"2.9.0+chaosproxy.{__version__}"
@@ -98,22 +99,37 @@ def _version(backend: Backend, request: Request) -> Answer:
     return as_json({"version": VERSION})
 
 
-_ANY: Final = {"type": "object"}
+_PROXY: Final = of(
+    {"name": {"type": "string"}, "upstream": {"type": "string"}},
+    listen={"type": "string"},
+    enabled={"type": "boolean"},
+) | {"additionalProperties": True}
+_CHANGE: Final = _PROXY | {"required": []}
+_TOXIC: Final = of(
+    {"type": {"type": "string"}},
+    name={"type": "string"},
+    stream={"enum": ["upstream", "downstream"]},
+    toxicity={"type": "number", "minimum": 0, "maximum": 1},
+    attributes={"type": "object"},
+) | {"additionalProperties": True}
+_OTHER: Final = _TOXIC | {"required": []}
 _OF_PROXY, _OF_TOXIC = "/proxies/{proxy}", "/proxies/{proxy}/toxics/{toxic}"
+_NONE: Final = {404: "There is none of that name."}
+_THERE: Final = {409: "There is one of that name."}
 ROUTES: Final = (
-    Route("GET", "/proxies", _proxies, "As Toxiproxy: its proxies, with their toxics."),
-    Route("POST", "/proxies", _create, "As Toxiproxy: make a proxy.", body=_ANY),
-    Route("POST", "/populate", _populate, "As Toxiproxy: make several.", body={"type": "array"}),
-    Route("GET", _OF_PROXY, _proxy, "As Toxiproxy: one proxy."),
-    Route("POST", _OF_PROXY, _update, "As Toxiproxy: change a proxy.", body=_ANY),
-    Route("PATCH", _OF_PROXY, _update, "As Toxiproxy: change a proxy.", body=_ANY),
-    Route("DELETE", _OF_PROXY, _delete, "As Toxiproxy: end a proxy."),
-    Route("GET", f"{_OF_PROXY}/toxics", _toxics, "As Toxiproxy: a proxy's toxics."),
-    Route("POST", f"{_OF_PROXY}/toxics", _add_toxic, "As Toxiproxy: one more toxic.", body=_ANY),
-    Route("GET", _OF_TOXIC, _toxic, "As Toxiproxy: one toxic."),
-    Route("POST", _OF_TOXIC, _update_toxic, "As Toxiproxy: change a toxic.", body=_ANY),
-    Route("PATCH", _OF_TOXIC, _update_toxic, "As Toxiproxy: change a toxic.", body=_ANY),
-    Route("DELETE", _OF_TOXIC, _delete_toxic, "As Toxiproxy: one toxic less."),
-    Route("POST", "/reset", _reset, "As Toxiproxy: enable all proxies, remove all toxics."),
-    Route("GET", "/version", _version, "As Toxiproxy: the version whose routes these are."),
-)
+    Route("GET", "/proxies", _proxies, "As Toxiproxy: its proxies, with their toxics.", gives="Proxies"),
+    Route("POST", "/proxies", _create, "As Toxiproxy: make a proxy.", body=_PROXY, gives="Proxy", status=201, answers=_THERE),
+    Route("POST", "/populate", _populate, "As Toxiproxy: make several.", body=list_of(_PROXY), gives="Populated", status=201),
+    Route("GET", _OF_PROXY, _proxy, "As Toxiproxy: one proxy.", gives="Proxy", answers=_NONE),
+    Route("POST", _OF_PROXY, _update, "As Toxiproxy: change a proxy.", body=_CHANGE, gives="Proxy", answers=_NONE),
+    Route("PATCH", _OF_PROXY, _update, "As Toxiproxy: change a proxy.", body=_CHANGE, gives="Proxy", answers=_NONE),
+    Route("DELETE", _OF_PROXY, _delete, "As Toxiproxy: end a proxy.", status=204, answers=_NONE),
+    Route("GET", f"{_OF_PROXY}/toxics", _toxics, "As Toxiproxy: a proxy's toxics.", gives="Toxics", answers=_NONE),
+    Route("POST", f"{_OF_PROXY}/toxics", _add_toxic, "As Toxiproxy: one more toxic.", body=_TOXIC, gives="Toxic", answers=_NONE | _THERE),
+    Route("GET", _OF_TOXIC, _toxic, "As Toxiproxy: one toxic.", gives="Toxic", answers=_NONE),
+    Route("POST", _OF_TOXIC, _update_toxic, "As Toxiproxy: change a toxic.", body=_OTHER, gives="Toxic", answers=_NONE),
+    Route("PATCH", _OF_TOXIC, _update_toxic, "As Toxiproxy: change a toxic.", body=_OTHER, gives="Toxic", answers=_NONE),
+    Route("DELETE", _OF_TOXIC, _delete_toxic, "As Toxiproxy: one toxic less.", status=204, answers=_NONE),
+    Route("POST", "/reset", _reset, "As Toxiproxy: enable all proxies, remove all toxics.", status=204),
+    Route("GET", "/version", _version, "As Toxiproxy: the version whose routes these are.", gives="Version"),
+)  # fmt: skip

@@ -79,8 +79,9 @@ def send_off(sock: socket.socket, handler: Handler, why: str) -> None:
 def stream(sock: socket.socket, handler: Handler, stopping: Event) -> None:
     """Write as long as there is something, whoever asked listens, and the server runs. Raises OSError."""
     sock.settimeout(PATIENCE)
-    sock.sendall(handler.out)
-    for chunk in handler.chunks or ():
+    chunks = iter(handler.chunks or ())
+    sock.sendall(handler.out + next(chunks, b""))
+    for chunk in chunks:
         if stopping.is_set() or (not chunk and _has_left(sock)):
             return
         sock.sendall(chunk)

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from chaosproxy.control.handler import MOST_BODY
+from chaosproxy.control.answer import MOST_BODY
 from tests.control.asking import request
 
 
@@ -94,7 +94,8 @@ def test_half_a_body(raw):
         (b"GET /healthz HTTP/9.9\r\n\r\n", b"505"),
         (b"GET /" + b"x" * 70000 + b" HTTP/1.1\r\n\r\n", b"414"),
         (b"GET / HTTP/1.1\r\nA: " + b"x" * 70000 + b"\r\n\r\n", b"431"),
-        (b"BREW /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", b"501"),
+        (b"BREW /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", b"405"),
+        (b"(GET) /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", b"400"),
         (b"GET /healthz\r\n\r\n", b"400"),
         (b"GET http://[ HTTP/1.1\r\nHost: localhost\r\n\r\n", b"400"),
         (b"GET /profile HTTP/1.1\r\nHost: localhost\r\nOrigin: http://[\r\n\r\n", b"403"),
@@ -133,7 +134,7 @@ def test_a_mistake_of_ours(ask, backend, monkeypatch, caplog):
     assert ask("GET", "/healthz").status == 200
 
 
-@pytest.mark.parametrize("method", ["OPTIONS", "TRACE", "CONNECT", "PATCH"])
+@pytest.mark.parametrize("method", ["OPTIONS", "TRACE", "CONNECT", "PATCH", "QUERY"])
 def test_methods_that_a_route_has_not(ask, method):
     """A method that there is and that this route does not take is told so, with those it takes."""
     said = ask(method, "/healthz")
