@@ -89,7 +89,8 @@ class Histogram:
 class Counts:
     """Everything counted. Keys are the metrics' label values, in their order, bounded in number.
 
-    `from_client` … `to_upstream` are bytes on the wire's side of TLS.
+    Bytes are those on the application's side of TLS. `passed_up` and `passed_down` went on as they came; `read_…` and
+    `written_…` are all others.
     """
 
     __slots__ = (
@@ -102,18 +103,21 @@ class Counts:
         "delays",
         "failovers",
         "fired",
-        "from_client",
-        "from_upstream",
         "keys_touched",
         "limits",
+        "passed_down",
+        "passed_up",
         "protocol_errors",
-        "to_client",
-        "to_upstream",
+        "read_client",
+        "read_upstream",
         "upstream_errors",
+        "written_client",
+        "written_upstream",
     )
 
     def __init__(self) -> None:
-        self.from_client = self.from_upstream = self.to_client = self.to_upstream = 0
+        self.passed_up = self.passed_down = 0
+        self.read_client = self.read_upstream = self.written_client = self.written_upstream = 0
         self.failovers = 0
         self.limits = Limits()
         self.connections: Counter[str] = Counter()
@@ -148,6 +152,26 @@ class Counts:
             ]
         for name, type_ in faults.items():
             self._matched[self._name(profile), self._name(name), type_] += 0
+
+    @property
+    def from_client(self) -> int:
+        """Bytes received from clients."""
+        return self.read_client + self.passed_up
+
+    @property
+    def to_upstream(self) -> int:
+        """Bytes sent to servers for clients."""
+        return self.written_upstream + self.passed_up
+
+    @property
+    def from_upstream(self) -> int:
+        """Bytes received from servers for clients."""
+        return self.read_upstream + self.passed_down
+
+    @property
+    def to_client(self) -> int:
+        """Bytes sent to clients."""
+        return self.written_client + self.passed_down
 
     @property
     def matched(self) -> Counter[tuple[str, str, str]]:

@@ -20,7 +20,7 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 @pytest.fixture
 def counts():
     counts = Counts()
-    counts.from_client, counts.to_client = 10, 20
+    counts.read_client, counts.written_client = 10, 20
     counts.connections["accepted"] = 3
     counts.upstream_errors["refused"] = 1
     for effect in (

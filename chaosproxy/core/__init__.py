@@ -5,7 +5,8 @@ The map, in the order a command travels:
     resp (syntax)         a client's bytes -> request frames
     command, key_spec     a frame -> Command: its name, its keys; command_table: what each command is
     conversation          the one door: one client and its upstream connection
-      lane                the short way for what no rule acts on (glance: which that is; measuring: where it ends)
+      lane                the short way for what no rule acts on (glance: which that is; measuring, strides: where it ends;
+                          opening: many that begin alike taken for one)
       line                what its two directions share: outboxes, queues, events
       intake              client -> upstream: one request after the other meets the rules
         before            what was decided adds up and is carried out: delays, barrier, vanishing, repeating, bucket

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from chaosproxy.core.modes import Args
-from chaosproxy.core.reply import elements
+from chaosproxy.core.reply import ReplyFrame, elements
 from chaosproxy.core.syntax import ProtocolError
 from chaosproxy.core.value import decode
 
@@ -38,6 +38,13 @@ class Translate(Protocol):
 def concerns(args: Args) -> bool:
     """Whether a command's reply may have addresses in it."""
     return bool(args) and (args[0] or b"").upper() in COMMANDS
+
+
+def in_frame(translate: Translate, asked: Args, frame: ReplyFrame) -> bytes:
+    """Give a frame's bytes with the addresses that this client is to see; `asked` is the command, if it is the answer to one."""
+    if frame.kind == ord("-"):
+        return redirected(frame.raw, translate)
+    return translated(asked, frame.raw, translate) if concerns(asked) else frame.raw
 
 
 def redirected(raw: bytes, translate: Translate) -> bytes:

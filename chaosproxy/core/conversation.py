@@ -79,18 +79,23 @@ class Conversation:
     def receive_from_client(self, data: bytes, now: float) -> None:
         """Bytes have come from the client."""
         self._begin(now)
-        if self.lane.taken:
-            self._line.out_upstream.append(data[: self.lane.taken])
-            data, self.lane.taken = data[self.lane.taken :], 0
-        if not self._line.closed:
-            self._intake.receive(data, now)
-            if self._line.expect:
+        line, lane, again = self._line, self.lane, False
+        if lane.taken:
+            line.out_upstream.append(data[: lane.taken])
+            data, lane.taken = data[lane.taken :], 0
+        while data and not line.closed:
+            # One command that a rule acts on; those behind it may be of no interest again.
+            upto, lane.upto = lane.upto or len(data), 0
+            self._intake.receive(data[:upto], now, again=again)
+            if line.expect:
                 self._returns.look(now)
-            if self._line.head is not None:
+            if line.head is not None:
                 self._go_on(now)
-            elif self._line.slots:
+            elif line.slots:
                 self._returns.leaving.release(now)
-            self._finish()
+            data, again = data[upto:], True
+            data = data[lane.follow(data, now) :] if data else data
+        self._finish()
 
     def receive_from_upstream(self, data: bytes, now: float) -> None:
         """Bytes have come from the upstream."""
@@ -178,9 +183,8 @@ class Conversation:
 
     def matches_client(self, rule: str) -> bool:
         """Whether this connection is one that `rule` speaks of (its `clients` and `db`)."""
-        line = self._line
-        live = line.engine.by_name.get(rule)
-        return live is not None and live.match.client_holds(line.where(NO_COMMAND))
+        live = self._line.engine.by_name.get(rule)
+        return live is not None and live.match.client_holds(self._line.where(NO_COMMAND))
 
     def switch(self, now: float) -> None:
         """The world has another engine: what the old one holds up goes on at once."""
@@ -275,8 +279,9 @@ class Conversation:
 
     @property
     def buffered(self) -> int:
-        """Bytes held, of both sides."""
-        return self._line.held + self._intake.waiting + self._returns.framer.partial
+        """Bytes held, of both sides; none once it is over."""
+        line = self._line
+        return 0 if line.closed else line.held + self._intake.waiting + self._returns.framer.partial
 
     @property
     def opened(self) -> float:
@@ -301,11 +306,9 @@ class Conversation:
     @property
     def holding(self) -> bool:
         """Whether a rule holds a request or a reply up now."""
-        head = self._line.head
-        if head is not None and head.stage is not Stage.SETTLE:
-            return True
-        slots = self._line.slots
-        return bool(slots) and slots[0].full
+        head, slots = self._line.head, self._line.slots
+        held = head is not None and head.stage is not Stage.SETTLE
+        return held or (bool(slots) and slots[0].full)
 
     def describe(self) -> Describe:
         """What is to be known of this connection, for the control API."""
@@ -320,7 +323,7 @@ class Conversation:
             "in_transaction": line.modes.transaction is not None,
             "subscribed": line.modes.subscribed,
             "buffered": self.buffered,
-            "waiting_replies": len(line.slots) + len(self.lane),
+            "waiting_replies": sum(slot.times for slot in line.slots) + len(self.lane),
             "holding": self.holding,
             "raw": self.raw,
             "opened": line.opened,

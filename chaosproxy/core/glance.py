@@ -9,7 +9,8 @@ which nothing else is under way, which the fast lane does.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
 from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandTable
@@ -17,13 +18,17 @@ from chaosproxy.core.effect import Effect, Matched
 from chaosproxy.core.engine import Chosen, Engine, LiveRule
 from chaosproxy.core.match import Exchange, LooksAt
 
+#: Of so many keys it is kept which rules hold for them.
+MOST_KEYS: Final = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class Glance:
     """What is known of all commands of one name. `key_at`: which argument is the only key, 0 for none.
 
     `rules`: those that may hold, in profile order, each with what its match looks at besides the name. `by_reply`: those that
-    may hold if the reply is the right one. `whole`: some of them look at the whole command.
+    may hold if the reply is the right one. `whole`: some of them look at the whole command; `keyed`: at the key at most.
+    `quick`: `pass_over` can do it. `held` keeps which of the rules (by number) hold for a key.
     """
 
     table: CommandTable
@@ -31,6 +36,49 @@ class Glance:
     by_reply: tuple[tuple[LiveRule, LooksAt], ...]
     key_at: int
     whole: bool
+    keyed: bool
+    quick: bool
+    held: dict[bytes, tuple[int, ...]] = field(default_factory=dict)
+
+    def pass_over(self, keys: Sequence[bytes], times: int, now: float) -> int:
+        """How many of so many commands, from the first on, all rules leave alone; they are counted. Only if `quick`.
+
+        `keys`: each one's key as it was sent, header and all, if they are `keyed`; what follows is not looked at. At 0 the first one has to be looked at.
+        """
+        free, known = times, self.held.get
+        holding = [known(key) or self._look(key) for key in keys[:times]] if self.keyed else ()
+        found = []
+        for number, (live, looks_at) in enumerate(self.rules):
+            if looks_at == "name":
+                here = None
+                ahead, reason = live.counter.ahead(now)
+                free = min(free, ahead)
+            else:
+                here = [at for at, numbers in enumerate(holding) if number in numbers]
+                if not here:
+                    continue
+                ahead, reason = live.counter.ahead(now)
+                if ahead < len(here):
+                    free = min(free, here[ahead])
+            found.append((live, reason, here))
+        for live, reason, here in found:
+            matches = free if here is None else sum(at < free for at in here)
+            if matches:
+                _leave(live, matches, reason)
+        return free
+
+    def _look(self, sent: bytes) -> tuple[int, ...]:
+        """Which rules hold for a key, as it was sent, by number; -1 ahead of them: an empty answer would be looked for again."""
+        key = sent[sent.index(b"\n") + 1 : -2]
+        numbers = tuple(
+            number
+            for number, (live, looks_at) in enumerate(self.rules)
+            if looks_at == "key" and live.match.key_holds(key)
+        )
+        if len(self.held) >= MOST_KEYS:
+            self.held.clear()
+        found = self.held[sent] = (-1, *numbers)
+        return found
 
     def choose(  # noqa: PLR0917 - one call's worth of what is at hand
         self,
@@ -59,12 +107,22 @@ class Glance:
             live.matched += 1
             turn = live.counter.take(here, by, now)
             if isinstance(turn, str):
-                live.skipped[turn] = live.skipped.get(turn, 0) + 1
-                live.left[turn] = live.left.get(turn, 0) + 1
+                _skip(live, 1, turn)
             else:
                 effects.append(Matched(live.name))
                 chosen.append(Chosen(live, turn, by))
         return chosen
+
+
+def _leave(live: LiveRule, times: int, reason: str) -> None:
+    live.matched += times
+    live.counter.leave(times, reason)
+    _skip(live, times, reason)
+
+
+def _skip(live: LiveRule, times: int, reason: str) -> None:
+    live.skipped[reason] = live.skipped.get(reason, 0) + times
+    live.left[reason] = live.left.get(reason, 0) + times
 
 
 def _holds(
@@ -98,6 +156,17 @@ def glance(engine: Engine, table: CommandTable, name: str) -> Glance | None:
             looks_at = "command"
         if live.match.names_hold(name, spec):
             (rules if live.rule.match.reply is None else by_reply).append((live, looks_at))
-    whole = any(looks_at == "command" for _, looks_at in (*rules, *by_reply))
+    looked_at = {looks_at for _, looks_at in (*rules, *by_reply)}
     key_at = spec.single_key if spec is not None else 0
-    return Glance(table, tuple(rules), tuple(by_reply), key_at, whole)
+    return Glance(
+        table,
+        tuple(rules),
+        tuple(by_reply),
+        key_at,
+        whole="command" in looked_at,
+        keyed="key" in looked_at,
+        quick=not by_reply
+        and "command" not in looked_at
+        and ("key" not in looked_at or key_at > 0)
+        and all(live.counter.counts_all_alike for live, _ in rules),
+    )

@@ -40,9 +40,9 @@ class Intake:
         #: What the rules have chosen already for the next command.
         self.chosen: list[Chosen] | None = None
 
-    def receive(self, data: bytes, now: float) -> None:
-        """Bytes have come from the client."""
-        if self._idle:
+    def receive(self, data: bytes, now: float, *, again: bool = False) -> None:
+        """Bytes have come from the client; `again`: right behind others."""
+        if self._idle and not again:
             self.place = 0
         self.waiting += len(data)
         self.framer.feed(data)

@@ -18,23 +18,17 @@ from collections.abc import Sequence
 from typing import Final
 
 from chaosproxy.core.command import Command
-from chaosproxy.core.engine import LONGEST_NAME, MOST_NAMES
 from chaosproxy.core.glance import Glance
 from chaosproxy.core.intake import Intake
 from chaosproxy.core.line import Line
 from chaosproxy.core.match import Exchange
-from chaosproxy.core.measuring import SIZES, Body, arguments, count, header_of, unfinished
+from chaosproxy.core.measuring import Body, arguments, begins, count, ends, unfinished
+from chaosproxy.core.opening import Opening, read_opening
 from chaosproxy.core.returns import Returns
 from chaosproxy.core.slot import Slot
-from chaosproxy.core.syntax import (
-    ARRAYS,
-    LINES,
-    ProtocolError,
-    read_argument,
-    read_header,
-    read_length,
-)
-from chaosproxy.core.world import Name, Opening
+from chaosproxy.core.strides import is_reply, replies
+from chaosproxy.core.syntax import LINES, ProtocolError
+from chaosproxy.core.world import Name, Tally
 
 #: Where an error may say where to go, and that is to be translated.
 _NO_ERRORS: Final = LINES.replace(b"-", b"")
@@ -42,21 +36,26 @@ _NO_ERRORS: Final = LINES.replace(b"-", b"")
 _MANY: Final = 1024
 #: No command's name ends before this, counted from the command's first byte.
 _BEFORE_NAME: Final = 10
-_STAR: Final = ord("*")
-_BULK: Final = ord("$")
 #: Stands for a command where only its connection matters.
 _NONE: Final[Sequence[bytes]] = ()
 _ANY: Final = Command((b"",), b"", None, "", ())
+#: Stands for how a command begins where none has come.
+_NOTHING: Final = Opening(Name(b"", Tally(""), False, False, False, False, False), b"", 0)
+
+
+#: Commands that went on: their name, when they did, and how many of it one behind the other.
+_Passed = tuple[Name, float, int]
 
 
 class Lane:
     """One line's fast lane. `open`: requests may use it; replies may while any that used it is unanswered.
 
-    `taken`: how many bytes of a chunk that has to be received went by it all the same, up to the command that may not.
+    `taken`: how many bytes of a chunk that has to be received went by it all the same, up to the command that may not. `upto`: how
+    many bytes that command is, if a rule is to act on it; 0: all that is left has to be received.
     """
 
     __slots__ = (
-        "_body", "_counted", "_first", "_here", "_inside", "_intake", "_line", "_lines", "_place", "_reply", "_returns", "_unanswered", "_world", "open", "taken",
+        "_body", "_counted", "_first", "_here", "_inside", "_intake", "_line", "_lines", "_opening", "_owed", "_place", "_reply", "_returns", "_unanswered", "_world", "open", "taken", "upto",
     )  # fmt: skip
 
     def __init__(self, line: Line, intake: Intake, returns: Returns) -> None:
@@ -66,10 +65,12 @@ class Lane:
         self._intake = intake
         self._returns = returns
         self._here: Exchange | None = None
-        # Each command's name and when it was forwarded; one and the same entry for those of a name that came together. Those
-        # before `_first` are answered. An empty list takes nothing, which a deque does not: most connections are idle.
-        self._unanswered: list[tuple[Name, float]] = []
-        self._first = 0
+        # What those before `_first` say is answered; `_owed` is how many commands the others are. An empty list takes nothing,
+        # which a deque does not: most connections are idle.
+        self._unanswered: list[_Passed] = []
+        self._first = self._owed = 0
+        # How the command began that came last.
+        self._opening = _NOTHING
         # How many of the batch went this way, or began to, and whether any did, since the lane was left last.
         self._place: int | None = None
         self._counted = False
@@ -78,22 +79,28 @@ class Lane:
         self._inside: tuple[Name, int] | None = None
         self._reply: Body | None = None
         self.open = False
-        self.taken = 0
+        self.taken = self.upto = 0
 
     def __len__(self) -> int:
         """How many commands that went this way are unanswered."""
-        return len(self._unanswered) - self._first
+        return self._owed
 
     @property
-    def unanswered(self) -> Sequence[tuple[Name, float]]:
-        """The names of the commands that went this way and are unanswered, and when they did."""
+    def unanswered(self) -> Sequence[_Passed]:
+        """The commands that went this way and are unanswered."""
         return self._unanswered[self._first :]
 
     def look(self) -> None:
         """Something has happened on the line: see whether the lane is open now."""
+        line = self._line
+        self.open = self._quiet and not (line.slots or line.expect)
+
+    @property
+    def _quiet(self) -> bool:
+        """Whether nothing keeps a command that no rule acts on from being forwarded at once."""
         line, returns = self._line, self._returns
-        self.open = (
-            not (line.closed or line.raw or line.lost or line.slots or line.expect)
+        return (
+            not (line.closed or line.raw or line.lost)
             and line.head is None
             and line.upstream_silent is None
             and line.client_silent is None
@@ -104,7 +111,6 @@ class Lane:
 
     def leave(self) -> None:
         """Something is about to happen on the line: from here on what is unanswered is answered the long way."""
-        line = self._line
         self.open = False
         intake = self._intake
         if self._place is not None:
@@ -118,100 +124,128 @@ class Lane:
         if self._reply is not None:
             self._reply.show(self._returns.framer)
             self._reply = None
-        for name, since in self.unanswered:
-            slot = Slot(name, (), since)
-            line.slots.append(slot)
-            line.expect.append(slot)
-            line.blocking += name.blocking
+        for passed in self.unanswered:
+            self._wait_for(*passed)
         self._unanswered.clear()
-        self._first = 0
+        self._first = self._owed = 0
 
-    def requests(self, data: bytes, now: float) -> bool:  # noqa: C901, PLR0915 - every command: one loop
+    def requests(self, data: bytes, now: float) -> bool:
         """Whether these bytes from the client may go on as they are; else they must be received next."""
         if not self.open:
             return False
-        find, size_of, known = data.find, SIZES.get, self._world.openings.get
-        inside, body, args = self._inside, None, _NONE
+        if not (self._owed or self._body):
+            # What comes most: one short command of the kind that came last, and nothing is unanswered.
+            opening = self._opening
+            match = opening.whole(data)
+            if (
+                match
+                and match.lastindex != opening.rest
+                and (opening.glance is None or opening.alone(match, now))
+            ):
+                opening.tally.count += 1
+                self._unanswered.append((opening.name, now, 1))
+                self._owed = self._place = 1
+                self._counted = True
+                return True
+        elif self._body and self._body.passes(len(data)):
+            return True
+        return self._each(data, now)
+
+    def follow(self, data: bytes, now: float) -> int:
+        """As `requests`, behind what is under way: how many bytes may go on, all that is to be done for them being done.
+
+        Of what is under way nothing may change what a command means.
+        """
+        line = self._line
+        self.upto = 0
+        if not self._quiet or not all(slot.simple for slot in line.expect):
+            return 0
+        passed, taken, _, _ = self._read(data, now)
+        for name, since, times in passed:
+            name.tally.count += times
+            self._intake.place += times
+            self._wait_for(name, since, times)
+        if passed:
+            self._intake.handshake = False
+            line.out_upstream.append(data[:taken])
+        return taken
+
+    def _wait_for(self, name: Name, since: float, times: int) -> None:
+        """Commands that were forwarded are answered the long way, those of a kind in one slot."""
+        line = self._line
+        # Whether a command blocks is counted slot by slot.
+        number, share = (times, 1) if name.blocking else (1, times)
+        for _ in range(number):
+            slot = Slot(name, (), since, frames=share, times=share)
+            line.slots.append(slot)
+            line.expect.append(slot)
+            line.blocking += name.blocking
+
+    def _each(self, data: bytes, now: float) -> bool:
+        """As `requests`: command by command, those of one kind together."""
+        passed, taken, body, begun = self._read(data, now)
+        if not (passed or body):
+            return False
+        idle = not (self._owed or self._body)
+        place = 0 if idle else self._place or 0
+        for name, _, times in passed:
+            name.tally.count += times
+            place += times
+            self._owed += times
+        self._place = place
+        self._counted = self._counted or bool(passed)
+        self._unanswered += passed
+        self._body, self._inside = body, begun if body else None
+        if taken == len(data) or body:
+            return True
+        self.taken = taken
+        return False
+
+    def _read(
+        self, data: bytes, now: float
+    ) -> tuple[list[_Passed], int, Body | None, tuple[Name, int] | None]:
+        """Read a chunk: which commands pass, where they end, and the large value that it breaks off in, with whose it is."""
+        known, find = self._world.openings.get, data.find
+        inside, body = self._inside, None
         begun: tuple[Name, int] | None = None
-        passed: list[tuple[Name, float]] = []
-        entry = None
+        passed: list[_Passed] = []
         # All before `start` passes, all before `pos` is read.
         start, end = 0, len(data)
-        if self._body is not None and self._body.passes(end):
-            return True
         try:
             while start < end:
+                times, args = 1, _NONE
                 if inside is None:
-                    found = known(data[start : find(b"\r", start + _BEFORE_NAME)])
-                    found = found or self._read_opening(data, start)
-                    if found is None:
+                    opening = known(data[start : find(b"\r", start + _BEFORE_NAME)])
+                    opening = opening or read_opening(self._world, data, start)
+                    if opening is None:
                         break
-                    name, left, size, glance = found
-                    pos = start + size
+                    self._opening = opening
+                    name, left, glance = opening.name, opening.arguments, opening.glance
+                    times, pos = opening.alike(data, start, now)
+                    if times:
+                        passed.append((name, now, times))
+                        start = pos
+                        continue
+                    times, pos = 1, start + opening.size
                 else:
                     (name, left), glance, pos = inside, None, self._body.owed if self._body else 0
-                if glance is None:
-                    while left:
-                        size = size_of(data[pos : pos + 4]) or size_of(data[pos : pos + 5]) or 0
-                        if not size:
-                            size = sum(header_of(data, pos)) + 2
-                        left -= 1
-                        pos += size
-                        if pos > end:
-                            if inside is None:
-                                body = unfinished(data, start, pos - size, size)
-                                begun = name, left
-                            break
-                else:
+                if glance is not None:
                     pos, args = arguments(data, pos, left, name.upper)
-                if pos > end or (
-                    glance and not self._let_alone(glance, args, data[start:pos], now)
-                ):
+                else:
+                    pos, missing, size = ends(data, pos, left)
+                    if pos > end and inside is None:
+                        body = unfinished(data, start, pos - size, size)
+                        begun = name, missing
+                if pos > end:
                     break
-                if entry is None or name is not entry[0]:
-                    entry = name, now
-                passed.append(entry)
+                if glance and not self._let_alone(glance, args, data[start:pos], now):
+                    self.upto = pos - start
+                    break
+                passed.append((name, now, 1))
                 start, inside = pos, None
         except ProtocolError:
             pass
-        if not (passed or body):
-            return False
-        idle = not (self._unanswered or self._body)
-        self._place = len(passed) + (0 if idle else self._place or 0)
-        self._counted = self._counted or bool(passed)
-        for passing, _ in passed:
-            passing.tally.count += 1
-        self._unanswered += passed
-        self._body, self._inside = body, begun if body else None
-        if start == end or body:
-            return True
-        self.taken = start
-        return False
-
-    def _read_opening(self, data: bytes, pos: int) -> Opening | None:
-        """Read a command as far as its name; None if it is not for this lane."""
-        if data[pos] != _STAR:
-            return None
-        header = ARRAYS.get(data[pos : pos + 4]) or read_header(data, pos)
-        if header is None or header[0] <= 0 or pos + header[1] >= len(data):
-            return None
-        argument = read_argument(data, pos + header[1])
-        if argument is None:
-            return None
-        begin = pos + header[1] + argument[1]
-        end = begin + argument[0]
-        if end > len(data):
-            return None
-        sent = data[begin:end]
-        name = self._world.name(sent)
-        # A slot without a name is a push's.
-        if not name.upper or not (name.plain or name.glance):
-            return None
-        found = name, header[0] - 1, end + 2 - pos, name.glance
-        openings = self._world.openings
-        if len(openings) < MOST_NAMES and len(sent) <= LONGEST_NAME:
-            openings[data[pos:end]] = found
-        return found
+        return passed, start, body, begun
 
     def _let_alone(self, glance: Glance, args: Sequence[bytes], raw: bytes, now: float) -> bool:
         """Whether the rules leave a command alone; what they have chosen for it is kept for the long way."""
@@ -222,33 +256,63 @@ class Lane:
             self._intake.chosen = chosen
         return chosen == []
 
-    def replies(self, data: bytes, now: float) -> bool:  # noqa: C901 - one step after the other
+    def replies(self, data: bytes, now: float) -> bool:
         """Whether these bytes from the upstream may go on as they are; else they must be received next."""
-        unanswered, first, body = self._unanswered, self._first, self._reply
-        if not unanswered:
+        if self._owed == 1 and not self._reply and is_reply(data):
+            name, since, _ = self._unanswered.pop()
+            self._owed = 0
+            if self._first:
+                self._unanswered.clear()
+                self._first = 0
+            if not name.blocking:
+                name.tally.took(now - since)
+            return True
+        if not self._owed:
             return False
+        body = self._reply
         if body is not None and body.passes(len(data)):
             return True
         try:
-            replies = count(data, self._lines, body.owed if body else 0)
-            if replies is None and body is None:
-                self._reply = _begins(data)
+            number = self._count(data)
         except ProtocolError:
             return False
-        if replies is None:
+        if number is None:
             return self._reply is not body
-        last = first + replies + (body is not None)
-        if not first < last <= len(unanswered):
+        number += body is not None
+        if not 0 < number <= self._owed:
             return False
         self._reply = None
-        while first < last:
-            entry = name, since = unanswered[first]
-            begin = first
-            first += 1
-            while first < last and unanswered[first] is entry:
+        self._answered(number, now)
+        return True
+
+    def _count(self, data: bytes) -> int | None:
+        """How many replies a chunk is, behind the large one that has begun; None if it is not just that."""
+        body = self._reply
+        if body is not None:
+            return count(data, self._lines, body.owed)
+        if self._owed > 1:
+            found = replies(data)
+            if not found[-1]:
+                return len(found)
+        number = count(data, self._lines, 0)
+        if number is None:
+            self._reply = begins(data)
+        return number
+
+    def _answered(self, number: int, now: float) -> None:
+        """So many replies have passed."""
+        self._owed -= number
+        unanswered, first = self._unanswered, self._first
+        while number:
+            name, since, times = unanswered[first]
+            if times > number:
+                unanswered[first] = name, since, times - number
+                times = number
+            else:
                 first += 1
+            number -= times
             if not name.blocking:
-                name.tally.took(now - since, first - begin)
+                name.tally.took(now - since, times)
         if first == len(unanswered):
             unanswered.clear()
             first = 0
@@ -256,12 +320,3 @@ class Lane:
             del unanswered[:first]
             first = 0
         self._first = first
-        return True
-
-
-def _begins(data: bytes) -> Body | None:
-    """The large value that a chunk begins and does not end, if it is nothing else."""
-    header = read_length(data, 0) if data[0] == _BULK else None
-    if header is None or sum(header) + 2 <= len(data):
-        return None
-    return unfinished(data, 0, 0, sum(header) + 2)

@@ -189,6 +189,8 @@ class Line:
                 self.held -= len(raw)
                 self.give(raw)
             pieces.clear()
+        if reply:
+            slot.times = slot.owed_commands
 
     def replace(self, slot: Slot, parts: Sequence[bytes]) -> None:
         """Put other bytes, or none, in the place of a slot's reply."""

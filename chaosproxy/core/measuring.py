@@ -25,6 +25,7 @@ SIZES: Final = {key: length + size + 2 for key, (length, size) in ARGUMENTS.item
 AGGREGATES: Final = {kind: WIDTH[kind] for kind in b"*~%"}
 
 
+_BULK: Final = ord("$")
 _ANYTHING: Final = bytes(1 << 16)
 
 
@@ -72,6 +73,23 @@ def header_of(data: bytes, pos: int) -> tuple[int, int]:
     return header
 
 
+def ends(data: bytes, pos: int, left: int) -> tuple[int, int, int]:
+    """Read past so many arguments: where they end, and the last one's size in bytes.
+
+    If one ends behind the data, no more are read: that is the last one, and the number between is how many follow it.
+    """
+    size_of, end, size = SIZES.get, len(data), 0
+    while left:
+        size = size_of(data[pos : pos + 4]) or size_of(data[pos : pos + 5]) or 0
+        if not size:
+            size = sum(header_of(data, pos)) + 2
+        left -= 1
+        pos += size
+        if pos > end:
+            break
+    return pos, left, size
+
+
 def arguments(data: bytes, pos: int, left: int, name: bytes) -> tuple[int, list[bytes]]:
     """Read so many arguments: where they end, and what they are, with a name before them; raises as `header_of` does."""
     args = [name]
@@ -83,6 +101,14 @@ def arguments(data: bytes, pos: int, left: int, name: bytes) -> tuple[int, list[
         args.append(data[begin : pos - 2])
         left -= 1
     return pos, args
+
+
+def begins(data: bytes) -> Body | None:
+    """The large value that a chunk of replies begins and does not end, if it is nothing else."""
+    header = read_length(data, 0) if data[0] == _BULK else None
+    if header is None or sum(header) + 2 <= len(data):
+        return None
+    return unfinished(data, 0, 0, sum(header) + 2)
 
 
 def count(data: bytes, lines: bytes, pos: int = 0) -> int | None:

@@ -212,6 +212,12 @@ class Modes:
                 return False
 
 
+def garbles(args: Args) -> bool:
+    """Whether this, queued, makes EXEC's array announce more than it has, so that its end cannot be known."""
+    name = (args[0] or b"").upper() if args else b""
+    return name == b"CLIENT" and reply_word(args) in (b"OFF", b"SKIP")
+
+
 def reply_word(args: Args) -> bytes | None:
     """ON, OFF or SKIP of CLIENT REPLY; None for any other command."""
     if len(args) == 3 and args[1] and args[2] and args[1].upper() == b"REPLY":

@@ -5,9 +5,9 @@ Takes the upstream's bytes; gives the client's bytes. Replies settle `modes` in 
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import islice
 
 from chaosproxy.core import addresses, modes, remembering, undoing
-from chaosproxy.core.addresses import Translate
 from chaosproxy.core.after import (
     abandon,
     apply_after,
@@ -17,15 +17,14 @@ from chaosproxy.core.after import (
     unpaced,
     works_of,
 )
-from chaosproxy.core.channels import SUBSCRIBE, UNSUBSCRIBE
 from chaosproxy.core.effect import ProtocolFault
 from chaosproxy.core.leaving import Leaving
 from chaosproxy.core.line import Line
 from chaosproxy.core.pushes import meet_rules
-from chaosproxy.core.reply import ReplyFrame, ReplyFramer, elements
+from chaosproxy.core.reply import ReplyFrame, ReplyFramer
 from chaosproxy.core.slot import Element, Slot, Work
+from chaosproxy.core.strides import cut_replies, is_reply
 from chaosproxy.core.syntax import CONFIRMATIONS, ProtocolError
-from chaosproxy.core.transaction import Transaction
 
 _ERROR = ord("-")
 _PUSH = ord(">")
@@ -46,8 +45,42 @@ class Returns:
 
     def receive(self, data: bytes, now: float) -> None:
         """Bytes have come from the upstream."""
+        shared = any(slot.times > 1 for slot in islice(self.line.expect, 2))
+        if shared and not self.framer.started:
+            data = self._share_out(data, now)
         self.framer.feed(data)
         self.drain(now)
+
+    def _share_out(self, data: bytes, now: float) -> bytes:
+        """Give short replies to the commands that share a slot, several at once; gives what is left to be read.
+
+        The last one of such a slot is read as all others are: something may follow from it.
+        """
+        line, framer = self.line, self.framer
+        found = cut_replies(data)
+        if is_reply(found[-1]):
+            found.append(b"")
+        at, end = 0, len(found) - 1
+        while at < end and not (line.closed or line.raw):
+            self.look(now)
+            slot = line.expect[0] if line.expect else None
+            if slot is not None and (number := min(slot.owed_commands - 1, end - at)):
+                slot.frames = slot.owed_commands - number
+                self._add(slot, b"".join(found[at : at + number]))
+                self._share_taken(slot, number, now)
+            else:
+                number = 1
+                framer.feed(found[at])
+                if frame := framer.next():
+                    self._take(frame, now)
+            at += number
+        return b"".join(found[at:])
+
+    def _share_taken(self, slot: Slot, number: int, now: float) -> None:
+        """So many of the commands that share a slot were answered, and others were not."""
+        slot.name.tally.took(now - slot.since, number)
+        if not slot.parts:
+            slot.times = slot.owed_commands
 
     def drain(self, now: float) -> None:
         """Take every reply that is whole, and give what can be given."""
@@ -111,7 +144,8 @@ class Returns:
         line = self.line
         slot = line.expect[0] if line.expect else None
         if line.translate is not None:
-            frame.raw = _translated(line.translate, slot, frame)
+            args = slot.args if slot is not None else ()
+            frame.raw = addresses.in_frame(line.translate, args, frame)
         # A HELLO before it in the same transaction may have made it a push already.
         confirmation = frame.head in CONFIRMATIONS and frame.kind in (line.modes.confirms_as, _PUSH)
         asked = confirmation and slot is not None and self._asks_for(slot, frame.head)
@@ -126,6 +160,8 @@ class Returns:
         if not (asked and line.engine.push_rules and meet_rules(line, frame, slot, now)):
             self._add(slot, frame.raw)
         self._count(slot, frame)
+        if slot.times > 1 and slot.frames:
+            self._share_taken(slot, 1, now)
         if not slot.frames:
             line.answered()
             self._complete(slot, frame, now)
@@ -134,20 +170,20 @@ class Returns:
         """Whether this slot's reply has confirmations of this kind."""
         transaction = self.line.modes.transaction
         if transaction is None:
-            return _confirms(slot) and slot.name.upper.lower() == kind
+            return slot.confirms and slot.name.upper.lower() == kind
         return slot.carried and transaction.asks_for(kind)
 
     def _count(self, slot: Slot, frame: ReplyFrame) -> None:
         """One more frame of this slot's reply is here: see whether that was the last."""
         slot.frames = (slot.frames or 1) - 1
-        if frame.kind == _ERROR and _confirms(slot):
+        if frame.kind == _ERROR and slot.confirms:
             slot.frames = 0
         elif slot.name.upper == b"EXEC" and not slot.carried:
             # If not, what was queued was not carried out.
             slot.carried = frame.kind == _ARRAY and frame.header[1:2] != b"-"
         transaction = self.line.modes.transaction
         if slot.carried and transaction is not None and transaction.overflows:
-            slot.frames = _missing(slot, transaction)
+            slot.frames = transaction.missing(slot.parts)
 
     def _add(self, slot: Slot, raw: bytes) -> None:
         """Bytes of a slot's reply: to the client at once, if it is its turn and nobody has to see the whole."""
@@ -189,11 +225,7 @@ class Returns:
             return
         if line.translate is not None and (kind == _ERROR or addresses.concerns(slot.args)):
             return
-        if (
-            kind == _ARRAY
-            and line.modes.protocol == 2
-            and (_confirms(slot) or line.modes.subscribed)
-        ):
+        if kind == _ARRAY and line.modes.protocol == 2 and (slot.confirms or line.modes.subscribed):
             return
         small = framer.partial <= line.world.max_buffer
         if slot.whole and (small or not self._give_up(slot)):
@@ -269,7 +301,7 @@ class Returns:
             slot.name.tally.took(now - slot.since)
         if slot.work is not None:
             self._act(slot, slot.work, frame, queued, now)
-        if queued and frame is not None and frame.kind != _ERROR and _garbles(slot):
+        if queued and frame is not None and frame.kind != _ERROR and modes.garbles(slot.args):
             self._go_raw("CLIENT REPLY in a transaction: EXEC's array will lack elements", now)
 
     def _act(
@@ -294,28 +326,3 @@ class Returns:
                 line.fire(chosen, work, "no", "error", "fail", detail=how)
                 work.swallowed = None
             drop(line, work, "refused")
-
-
-def _translated(translate: Translate, slot: Slot | None, frame: ReplyFrame) -> bytes:
-    """A reply with the addresses that this client is to see."""
-    if frame.kind == _ERROR:
-        return addresses.redirected(frame.raw, translate)
-    if slot is None or not addresses.concerns(slot.args):
-        return frame.raw
-    return addresses.translated(slot.args, frame.raw, translate)
-
-
-def _missing(slot: Slot, transaction: Transaction) -> int:
-    """How many frames are still to follow EXEC's array, parts of which are here: its header does not count them all."""
-    array = elements(slot.parts[0])[1] + slot.parts[1:]
-    return max(0, transaction.shares(array)[-1].stop - len(array))
-
-
-def _garbles(slot: Slot) -> bool:
-    """Whether this, queued, makes EXEC's array announce more than it has, so that its end cannot be known."""
-    return slot.name.upper == b"CLIENT" and modes.reply_word(slot.args) in (b"OFF", b"SKIP")
-
-
-def _confirms(slot: Slot) -> bool:
-    """Whether this slot's reply is confirmations."""
-    return slot.name.upper in SUBSCRIBE or slot.name.upper in UNSUBSCRIBE

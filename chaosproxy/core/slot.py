@@ -13,6 +13,7 @@ from typing import Never
 
 from chaosproxy.core.barrier import Barrier, Ticket
 from chaosproxy.core.bucket import Bucket
+from chaosproxy.core.channels import SUBSCRIBE, UNSUBSCRIBE
 from chaosproxy.core.command import Command
 from chaosproxy.core.decision import Answer, Cut, Pace, Repeat, Run, Silence, Vanish
 from chaosproxy.core.decision import Final as Ends
@@ -163,7 +164,8 @@ class Slot:
 
     `frames` is None until it is the next to be answered, then how many are still owed. `before`, `parts` and `behind` are
     bytes not yet given to the client: pushes that came ahead of the reply, the reply, pushes that came in the middle of it.
-    `whole`: nothing of it is given before all of it is here. `carried`: an EXEC that was carried out. `full`: all is here. `on_reply` is set for a hidden slot, which has no place in the client's order.
+    `times`: so many commands of the name, one behind the other, share it, as nothing is decided for any of them; those whose reply
+    the client has are counted no more. `whole`: nothing of it is given before all of it is here. `carried`: an EXEC that was carried out. `full`: all is here. `on_reply` is set for a hidden slot, which has no place in the client's order.
     """
 
     name: Name
@@ -171,6 +173,7 @@ class Slot:
     since: float
     work: Work | None = None
     frames: int | None = None
+    times: int = 1
     before: list[bytes] = field(default_factory=list)
     parts: list[bytes] = field(default_factory=list)
     behind: list[bytes] = field(default_factory=list)
@@ -191,6 +194,21 @@ class Slot:
     reply: bytes = b""
     owed: bytes = b""
     last_runs: list[LastRun] = field(default_factory=list)
+
+    @property
+    def owed_commands(self) -> int:
+        """How many of the commands that share it are unanswered."""
+        return self.frames or 1 if self.times > 1 else 1
+
+    @property
+    def simple(self) -> bool:
+        """Whether whatever comes of it changes nothing for the commands behind it."""
+        return self.on_reply is None and (self.name.plain or self.name.glance is not None)
+
+    @property
+    def confirms(self) -> bool:
+        """Whether its reply is confirmations."""
+        return self.name.upper in SUBSCRIBE or self.name.upper in UNSUBSCRIBE
 
 
 class _Nobody(deque[Slot]):

@@ -14,7 +14,14 @@ from chaosproxy.core.rule import When
 
 #: So many rolls come of one hash, 64 bits each; a float has 53 of them.
 _ROLLS: Final = Struct("<8Q")
+_A_HASH: Final = 8
 _BITS: Final = 2.0**-53
+#: So far ahead is looked for the next match whose roll is low enough, in matches.
+_FAR: Final = 64
+#: Reasons for which a match is not even counted.
+_UNCOUNTED: Final = ("disabled", "not_armed", "window")
+#: All matches that are still to come.
+ALL: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +45,7 @@ class Counter:
     """One rule's `when`. `since` is the time the profile came into force; `recording` is what to fire in a replay."""
 
     __slots__ = (
-        "_block", "_counts", "_divided", "_name", "_numbered", "_prefix", "_recording", "_rolls", "_seen", "_selected",
+        "_block", "_counts", "_divided", "_high", "_hit", "_low", "_name", "_numbered", "_prefix", "_recording", "_rolls", "_seen", "_selected",
         "_since", "_timed", "_when", "armed", "enabled", "requests", "spends",
     )  # fmt: skip
 
@@ -60,6 +67,10 @@ class Counter:
         # The rolls that were made last, and which they are.
         self._block: tuple[str, int] | None = None
         self._rolls: tuple[int, ...] = ()
+        # The rolls of the matches from `_low` up to `_high` are too high.
+        self._low = self._high = 0
+        # Whether that of `_high` is known not to be.
+        self._hit = False
         self.armed = when.armed_by is None
         self.enabled = True
         self.requests = 0
@@ -99,14 +110,76 @@ class Counter:
             self.requests -= 1
         return Turn(number, f"{self._prefix}{per}/{number}", draw, per, ordinal)
 
+    @property
+    def counts_all_alike(self) -> bool:
+        """Whether `ahead` can tell anything: it counts over the whole fault, and nothing is replayed."""
+        return not self._divided and self._recording is None
+
+    def ahead(self, now: float) -> tuple[int, str]:
+        """How many of the next matches will be left alone for one and the same reason, and which; 0 if that is not known."""
+        when = self._when
+        if reason := self._sleeps(now):
+            return ALL, reason
+        number = self._counts.get("", 0) + 1
+        bound = ALL
+        if self._numbered:
+            bound, reason = self._refused(number - when.skip)
+            if reason or not bound:
+                return bound, reason
+        if when.trigger is not None and self.requests == 0:
+            return bound, "manual"
+        if when.chance is not None:
+            return min(bound, self._quiet(number, when.chance)), "chance"
+        spent = when.limit is not None and self._selected.get("", 0) >= when.limit
+        return (bound, "limit") if spent else (0, "")
+
+    def leave(self, times: int, reason: str) -> None:
+        """Count so many matches that `ahead` has told of."""
+        self._seen[""] = self._seen.get("", 0) + times
+        if reason not in _UNCOUNTED:
+            self._counts[""] = self._counts.get("", 0) + times
+
+    def _refused(self, ordinal: int) -> tuple[int, str]:
+        """How many matches from this one on are refused, and why; without a reason: how many are not; 0 if that is not known."""
+        when = self._when
+        if ordinal <= 0:
+            return 1 - ordinal, "skip"
+        if when.nth is not None:
+            coming = min((each for each in when.nth if each >= ordinal), default=ALL)
+            return coming - ordinal, "nth"
+        left = ALL if when.first is None else when.first - ordinal + 1
+        if left <= 0:
+            return ALL, "first"
+        if when.every is not None:
+            return min(left, -ordinal % when.every), "every"
+        return left, ""
+
+    def _quiet(self, number: int, chance: float) -> int:
+        """How many rolls from this match's on are too high, as far as is looked."""
+        if not self._low <= number <= self._high:
+            self._low = self._high = number
+            self._hit = False
+        enough = chance / _BITS
+        while not self._hit and self._high - number < _FAR:
+            block, index = divmod(self._high, _A_HASH)
+            rolls = self._hash("", block)[index:]
+            low = next((at for at, roll in enumerate(rolls) if roll >> 11 < enough), None)
+            self._high += len(rolls) if low is None else low
+            self._hit = low is not None
+        return self._high - number
+
     def _roll(self, per: str, number: int) -> float:
         """The roll of a match, in [0, 1): it depends on the seed, the rule's name, what it counts over and the number."""
-        block, index = divmod(number, 8)
+        block, index = divmod(number, _A_HASH)
+        return (self._hash(per, block)[index] >> 11) * _BITS
+
+    def _hash(self, per: str, block: int) -> tuple[int, ...]:
+        """The rolls of one hash; the last ones are kept."""
         if self._block != (per, block):
             self._block = per, block
             words = f"{self._prefix}{per}/{block}".encode()
             self._rolls = _ROLLS.unpack(blake2b(words).digest())
-        return (self._rolls[index] >> 11) * _BITS
+        return self._rolls
 
     def give_back(self, turn: Turn) -> None:
         """It could not act on this match after all: that spends neither its limit nor a request."""

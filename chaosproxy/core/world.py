@@ -13,6 +13,7 @@ from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.engine import LONGEST_NAME, MOST_NAMES, Engine
 from chaosproxy.core.fault import ServerInfo
 from chaosproxy.core.glance import Glance, glance
+from chaosproxy.core.opening import Opening
 
 #: Upper bounds of the upstream_seconds histogram, in seconds; the last bucket is +Inf.
 BUCKETS: Final = (
@@ -55,11 +56,6 @@ class Name:
     blocking: bool
     plain: bool
     glance: Glance | None = None
-
-
-#: How a command of the fast lane begins, as far as its name: that, how many arguments follow, how many bytes it is, and what the
-#: rules that look at it do so by, if any do.
-Opening = tuple[Name, int, int, Glance | None]
 
 
 @dataclass(slots=True)
@@ -120,6 +116,8 @@ class World:
     def _forget(self) -> None:
         """What was looked up is not so any more."""
         self._names.clear()
+        for opening in self.openings.values():
+            opening.over()
         self.openings.clear()
 
     def name(self, sent: bytes) -> Name:

@@ -7,7 +7,7 @@ and carries out its effects.
 import asyncio
 from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from chaosproxy.core.conversation import Conversation
 from chaosproxy.core.effect import AskSide, AwaitFlush, CloseClient, CutOthers, HalfClose, Wake
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from chaosproxy.net.route import Route
 
 
+_ERROR: Final = ord("-")
+
+
 class Link:
     """Joins the two sides of one client's connection.
 
@@ -29,7 +32,7 @@ class Link:
     """
 
     __slots__ = (
-        "_alarm", "_client_full", "_client_held", "_dialling", "_draining", "_effects", "_eof",
+        "_alarm", "_client_full", "_client_held", "_counts", "_dialling", "_draining", "_effects", "_eof",
         "_farewell", "_finish", "_flush", "_lane", "_proxy", "_to_client", "_to_upstream", "_upstream", "_upstream_full",
         "_upstream_held", "client", "conversation", "ended", "entrance", "number", "relaying", "route",
     )  # fmt: skip
@@ -44,13 +47,12 @@ class Link:
         *,
         route: "Route",
     ) -> None:
-        self._proxy, self.number, self.route = proxy, number, route
+        self._proxy, self._counts, self.number, self.route = proxy, proxy.counts, number, route
         self.entrance, self.conversation = entrance, conversation
         # These are the same ones for as long as the conversation lives.
-        self._lane = conversation.lane
         self._to_client, self._to_upstream = conversation.out_client, conversation.out_upstream
-        self._effects = conversation.effects
-        self.relaying = self.ended = self._eof = False
+        self._effects, self._lane = conversation.effects, conversation.lane
+        self.relaying = self.ended = self._eof = self._draining = False
         self.client: asyncio.Transport | None = client
         self._upstream: asyncio.Transport | None = None
         self._alarm = Alarm(lambda now: self.tell(conversation.wake, now))
@@ -58,10 +60,8 @@ class Link:
         self._flush: Flush | None = None
         self._farewell: Farewell | None = None
         # `full`: that side's write buffer is over its mark. `held`: that side is not being read.
-        self._client_full = self._upstream_full = False
-        self._client_held = self._upstream_held = self._draining = False
-        loop = asyncio.get_running_loop()
-        self._dialling: asyncio.Task[None] | None = loop.create_task(self._dial())
+        self._client_full = self._upstream_full = self._client_held = self._upstream_held = False
+        self._dialling: asyncio.Task[None] | None = asyncio.create_task(self._dial())
 
     async def _dial(self) -> None:
         how = await self._come_in()
@@ -73,7 +73,7 @@ class Link:
         """Admit the client and dial for it; gives how it is turned away, if it is."""
         if (refusal := await self.entrance.pass_through()) is not None:
             if refusal.raw and self.client is not None:
-                self._proxy.counts.to_client += len(refusal.raw)
+                self._counts.written_client += len(refusal.raw)
                 self.client.write(refusal.raw)
             return "close" if refusal.what == "error" else "reset"
         # Redis clients take a closed connection for a server that is down.
@@ -101,13 +101,13 @@ class Link:
                 self.entrance.keep(data)
                 self._flow()
             return
-        self._proxy.counts.from_client += len(data)
         now = monotonic()
         try:
             if (upstream := self._upstream) is not None and self._lane.requests(data, now):
-                self._proxy.counts.to_upstream += len(data)
+                self._counts.passed_up += len(data)
                 upstream.write(data)
                 return
+            self._counts.read_client += len(data)
             self.conversation.receive_from_client(data, now)
             self._settle(now)
         except Exception as error:  # noqa: BLE001 - it ends this connection and no other
@@ -117,17 +117,17 @@ class Link:
         """Bytes arrived from the server."""
         if not self.relaying:
             return
-        self._proxy.counts.from_upstream += len(data)
         if self._finish is not None:
             self._finish.heard()
         now = monotonic()
-        if data.startswith(b"-MOVED "):
+        if data[0] == _ERROR and data.startswith(b"-MOVED "):
             self._proxy.bypass.answered(data)
         try:
             if (client := self.client) is not None and self._lane.replies(data, now):
-                self._proxy.counts.to_client += len(data)
+                self._counts.passed_down += len(data)
                 client.write(data)
                 return
+            self._counts.read_upstream += len(data)
             self.conversation.receive_from_upstream(data, now)
             self._settle(now)
         except Exception as error:  # noqa: BLE001 - it ends this connection and no other
@@ -198,18 +198,12 @@ class Link:
     def _settle(self, now: float) -> None:
         """Carry out what the conversation wants: bytes first, then effects, the timer and the flow."""
         conversation = self.conversation
-        if self._to_upstream:
-            data = b"".join(self._to_upstream)
-            self._to_upstream.clear()
-            if self._upstream is not None:
-                self._proxy.counts.to_upstream += len(data)
-                self._upstream.write(data)
-        if self._to_client:
-            data = b"".join(self._to_client)
-            self._to_client.clear()
-            if self.client is not None:
-                self._proxy.counts.to_client += len(data)
-                self.client.write(data)
+        if (data := _drained(self._to_upstream)) and self._upstream is not None:
+            self._counts.written_upstream += len(data)
+            self._upstream.write(data)
+        if (data := _drained(self._to_client)) and self.client is not None:
+            self._counts.written_client += len(data)
+            self.client.write(data)
         if self._effects:
             effects, self._effects[:] = self._effects[:], []
             for effect in effects:
@@ -323,6 +317,12 @@ class Link:
                 waiting.cancel()
         self._finish = self._flush = self._dialling = None
         self._flow()
+
+
+def _drained(outbox: list[bytes]) -> bytes:
+    data = outbox[0] if len(outbox) == 1 else b"".join(outbox)
+    outbox.clear()
+    return data
 
 
 def _read(transport: asyncio.Transport, wanted: bool) -> None:

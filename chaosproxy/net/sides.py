@@ -6,7 +6,7 @@ Takes asyncio's calls; gives them to the Link that joins the two.
 import asyncio
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
@@ -20,23 +20,26 @@ if TYPE_CHECKING:
 class ClientSide(asyncio.Protocol):
     """The socket of a client that came by `route`."""
 
-    __slots__ = ("_keeps_half", "_link", "_proxy", "_route")
+    __slots__ = ("_keeps_half", "_link", "_proxy", "_route", "data_received")
+
+    #: Called with the bytes that arrived: the link's own method, as it is called so often.
+    data_received: Callable[[bytes], None]  # type: ignore[assignment]
 
     def __init__(self, proxy: "Proxy", route: "Route") -> None:
         self._proxy = proxy
         self._route = route
         self._link: Link | None = None
+        self.data_received = _ignore
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The client is there."""
         client = cast("asyncio.Transport", transport)
         self._keeps_half = client.can_write_eof()
         self._link = self._proxy.accept(client, self._route)
-
-    def data_received(self, data: bytes) -> None:
-        """Bytes arrived."""
         if self._link is not None:
-            self._link.from_client(data)
+            self.data_received = self._link.from_client
+            # uvloop asks a protocol for that method once.
+            client.set_protocol(self)
 
     def eof_received(self) -> bool:
         """The client has ended its side; the other stays open, except under TLS, which has no halves."""
@@ -63,19 +66,18 @@ class ClientSide(asyncio.Protocol):
 class UpstreamSide(asyncio.Protocol):
     """The socket to the server."""
 
-    __slots__ = ("_link", "_transport")
+    __slots__ = ("_link", "_transport", "data_received")
+
+    data_received: Callable[[bytes], None]  # type: ignore[assignment]
 
     def __init__(self, link: Link) -> None:
         self._link = link
+        self.data_received = link.from_upstream
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The server has accepted. Some speak at once, and then hang up: nothing they say may come before this."""
         self._transport = cast("asyncio.Transport", transport)
         self._link.upstream_made(self._transport)
-
-    def data_received(self, data: bytes) -> None:
-        """Bytes arrived."""
-        self._link.from_upstream(data)
 
     def eof_received(self) -> None:
         """The transport closes itself: a Redis server that ends its side has left."""
@@ -96,6 +98,10 @@ class UpstreamSide(asyncio.Protocol):
             for data in _left_in(self._transport.get_extra_info("socket")):
                 self._link.from_upstream(data)
         self._link.upstream_lost(error)
+
+
+def _ignore(_data: bytes) -> None:
+    """What somebody says who was turned away."""
 
 
 def _left_in(sock: socket.socket) -> Iterator[bytes]:

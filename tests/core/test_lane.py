@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chaosproxy.core import opening
 from chaosproxy.core.lane import Lane
 from chaosproxy.core.resp import encode_command
 from tests.conversation import Talk, command, reply
@@ -20,20 +21,29 @@ from tests.core.test_conversation_properties import ALL_KINDS, converse, profile
 from tests.toy import Toy
 
 
+@pytest.fixture(autouse=True, scope="module")
+def quickly_known() -> Iterator[None]:
+    """A pattern is made for what has come once already: conversations here are short."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(opening, "OFTEN", 1)
+        yield
+
+
 def state(talk: Talk) -> dict[str, object]:
     """All that can be seen of a conversation from outside, and all that its next command depends on."""
     conversation, line = talk.conversation, talk.conversation._line
     lane = conversation.lane
-    waiting = [name.upper for name, _ in lane.unanswered]
-    since = [since for _, since in lane.unanswered]
+    unanswered = [each[:2] for each in lane.unanswered for _ in range(each[2])]
+    waiting = [name.upper for name, _ in unanswered]
+    since = [since for _, since in unanswered]
     return {
         "describe": conversation.describe(),
         "due": conversation.due,
         "paused": (conversation.client_paused, conversation.upstream_paused),
-        "slots": [slot.name.upper for slot in line.slots] + waiting,
-        "expect": [slot.name.upper for slot in line.expect] + waiting,
-        "since": [slot.since for slot in line.expect] + since,
-        "blocking": line.blocking + sum(name.blocking for name, _ in lane.unanswered),
+        "slots": [slot.name.upper for slot in line.slots for _ in range(slot.times)] + waiting,
+        "expect": [s.name.upper for s in line.expect for _ in range(s.owed_commands)] + waiting,
+        "since": [slot.since for slot in line.expect for _ in range(slot.owed_commands)] + since,
+        "blocking": line.blocking + sum(name.blocking for name, _ in unanswered),
         "turning": line.turning,
         "place": conversation._intake.place if lane._place is None else lane._place,
         "handshake": conversation._intake.handshake and not lane._counted,
@@ -365,8 +375,31 @@ PROFILES = (
     + "match: {reply: {type: error}}}\n"
     + LATE
     + "match: {commands: GET}, when: {chance: 10%}}",
+    LATE + "when: {skip: 5, first: 3}}",
+    LATE + "match: {keys: 'k:*'}, when: {nth: [4, 5, 17]}}",
+    LATE
+    + "match: {commands: [SET, GET]}, when: {skip: 2, every: 7, first: 30, chance: 50%, limit: 2}}",
+    LATE
+    + "match: {commands: [SET, RPUSH]}, when: {trigger: manual}}\n"
+    + LATE
+    + "when: {from: 1s, until: 3s}}",
+    LATE
+    + "match: {keys: 'k:1*'}, when: {chance: 20%}}\n"
+    + LATE
+    + "match: {keys: k:2}, when: {limit: 1}}",
     "- {fault: drop_write, tell: ok, when: {chance: 10%}}\n- {fault: latency, delay: 0s, at: after_apply, when: {chance: 10%}}",
 )
+
+
+def alike(random: Random) -> Iterator[bytes]:
+    """Commands that begin alike, as many as come together; now and then another one, or one that is long."""
+    kind = random.choice([b"SET", b"GET", b"INCR", b"RPUSH"])
+    for _ in range(random.randint(1, 20)):
+        key = b"k:%d" % random.randint(0, 12)
+        more = [b"v" * random.choice([1, 30, 255, 256, 3000])] if kind in {b"SET", b"RPUSH"} else []
+        yield encode_command(kind, key, *more)
+        if random.random() < 0.05:
+            yield encode_command(b"PING")
 
 
 def wander(random: Random) -> None:  # noqa: C901 - one case an event
@@ -377,6 +410,8 @@ def wander(random: Random) -> None:  # noqa: C901 - one case an event
     for _ in range(random.randint(5, 40)):
         kinds = ALL_KINDS if random.random() < 0.02 else PLAIN_KINDS
         data = b"".join(script(random, kinds))
+        if random.random() < 0.4:
+            data = b"".join(alike(random)) + random.choice([b"", data])
         match random.randint(0, 9):
             case 0 | 1 | 2:
                 talk.client(data)
@@ -418,6 +453,50 @@ def test_they_are_mostly_plain():
     """Such a conversation does go by the lane, so the test before says something of it."""
     ways = [way for seed in range(30) for way in same(lambda seed=seed: wander(Random(seed)))]
     assert 0.1 < sum(ways) / len(ways) < 0.95
+
+
+FIRES = [
+    LATE.replace("100ms", "0ms") + "match: {commands: [SET, GET]}, when: {nth: [3, 9, 10, 40]}}",
+    LATE.replace("100ms", "0ms") + "match: {keys: 'k:[39]'}}",
+    "- {fault: reply, error: 'ERR made up', at: before_forward, when: {every: 7}}",
+    "- {fault: latency, at: after_apply, delay: 0ms, when: {every: 5}}",
+    "- {fault: latency, at: after_apply, delay: 1s, when: {nth: 6}}",
+    "- {fault: disconnect, at: after_apply, when: {nth: 12}}",
+    "- {fault: blackhole, what: connection, at: after_apply, when: {nth: 12}}",
+]
+
+
+@pytest.mark.parametrize("faults", FIRES)
+@pytest.mark.parametrize("step", [1, 7, 100, 100_000])
+def test_a_fault_in_the_midst_of_a_pipeline(faults: str, step: int):
+    """What stands ahead of a command that is acted on, and behind it, goes together; the same as command by command."""
+    sent = b"".join(encode_command(b"SET", b"k:%d" % number, b"v" * number) for number in range(16))
+    sent += b"".join(encode_command(b"GET", b"k:%d" % number) for number in range(16))
+    heard = b"+OK\r\n" * 16 + b"".join(b"$%d\r\n%s\r\n" % (n, b"v" * n) for n in range(16))
+    pieces = [heard[at : at + step] for at in range(0, len(heard), step)]
+
+    def play() -> None:
+        talk = Talk(faults)
+        for _ in range(2):
+            talk.client(sent)
+            for piece in pieces:
+                talk.wait(0.0001)
+                if not talk._over:
+                    talk.upstream(piece)
+        talk.wait(2.0)
+
+    same(play)
+
+
+def test_only_what_is_acted_on_goes_the_long_way():
+    """Of a pipeline in which one command is acted on, all others share a slot with their neighbours."""
+    talk = Talk(FIRES[0])
+    warm = encode_command(b"SET", b"a", b"1") * 2
+    talk.client(warm)
+    talk.client(encode_command(b"SET", b"a", b"1") * 16)
+    slots = [(slot.times, slot.work is not None) for slot in talk.conversation._line.slots]
+    acted = (1, True)
+    assert slots == [(1, False), (1, False), acted, (5, False), acted, acted, (8, False)]
 
 
 BIG = encode_command(b"SET", b"k", b"x" * 300_000)

@@ -147,3 +147,42 @@ def test_a_request_waits_for_a_match_it_can_be_used_for():
         talk.handshake("GET k", '"v"')
         talk.client("SET k 1")
         talk.expect_client("-ERR the write was dropped by the fault drop_write")
+
+
+AHEAD = [
+    When(), When(chance=0.03), When(chance=1.0), When(chance=0.0001), When(nth=(2, 9, 30)), When(first=5), When(skip=4), When(every=7),
+    When(every=7, skip=3, first=40), When(limit=3), When(trigger="manual"), When(from_=1.0, until=2.0), When(nth=(3, 4), chance=0.5),
+    When(skip=2, first=30, chance=0.2, limit=2), When(armed_by="other"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("when", AHEAD)
+def test_what_is_told_ahead_comes_true(when: When):
+    """So many matches as are told of are left alone, for the reason told; to count them together is to take them one by one."""
+    slow, quick = Counter(when, 7, "f", 100.0), Counter(when, 7, "f", 100.0)
+    assert quick.counts_all_alike
+    told = 0
+    for step in range(400):
+        now = 100.0 + step / 100
+        for counter in (slow, quick):
+            counter.enabled = step % 50 != 49
+            counter.requests = int(step == 77) or counter.requests
+        ahead, reason = quick.ahead(now)
+        assert slow.ahead(now) == (ahead, reason)
+        times = min(ahead, 1 + step % 5)
+        told += times
+        quick.leave(times, reason)
+        assert [slow.take(exchange(), None, now) for _ in range(times)] == [reason] * times
+        if times == ahead:
+            assert slow.take(exchange(), None, now) == quick.take(exchange(), None, now)
+        assert (slow._seen, slow._counts, slow._selected) == (
+            quick._seen, quick._counts, quick._selected,
+        )  # fmt: skip
+    assert told
+
+
+def test_what_cannot_be_told_ahead():
+    """Nothing is told of what is counted over something else than the whole fault, nor in a replay."""
+    assert not Counter(When(per="key"), 7, "f", 0.0).counts_all_alike
+    assert not Counter(When(per="connection"), 7, "f", 0.0).counts_all_alike
+    assert not Counter(When(), 7, "f", 0.0, Recording({})).counts_all_alike

@@ -1,0 +1,69 @@
+r"""Where commands and replies end, found by regular expressions: for the short ones, of which there are most.
+
+Takes how a command begins, or nothing for replies; gives compiled patterns. What one of them matches is just what the framers
+read there; what it does not match may still be right (longer, or written otherwise), and is read in other ways.
+
+A regular expression cannot count, but a number of few digits can be spelled out: a branch for each, which skips as many bytes
+as it says. That is one step in C for what is a loop over headers in Python.
+"""
+
+import re
+from functools import lru_cache
+from typing import Final
+
+#: Values of fewer bytes are spelled out. Ten times as many would take ten times as long to compile.
+LIMIT: Final = 256
+#: Of commands with more arguments behind their name, each is read by itself.
+MOST_ARGUMENTS: Final = 6
+#: So few are written out one behind the other, which matches a little faster and compiles slower.
+FEW: Final = 2
+
+
+def _lengths(digits: str) -> str:
+    """Spell out a length that begins with these digits: the rest of the number, the line's end, and so many bytes."""
+    number = int(digits)
+    ends = rf"\r\n.{{{number}}}" if number else r"\r\n"
+    if not 0 < number * 10 < LIMIT:
+        return ends
+    more = "|".join(
+        f"{digit}{_lengths(digits + digit)}"
+        for digit in "0123456789"
+        if int(digits + digit) < LIMIT
+    )
+    return f"(?:{ends}|{more})"
+
+
+#: A bulk string, whole.
+_BULK: Final = r"\$(?:" + "|".join(d + _lengths(d) for d in "1234567890") + r")\r\n"
+
+#: One reply, neither an error nor of several values.
+_REPLY: Final = r"[+:_#,(][^\r\n]*\r\n|" + _BULK + r"|\$-1\r\n"
+#: Stands last in a pattern for `findall`: takes all that is left, so that nothing is searched, and tells what it is.
+_REST: Final = "|(.+)"
+
+
+def _compiled(pattern: str) -> re.Pattern[bytes]:
+    return re.compile(pattern.encode("latin-1"), re.DOTALL)
+
+
+#: Tells whether bytes are one such reply and nothing else.
+is_reply: Final = _compiled(_REPLY).fullmatch
+#: Give an empty string for each such reply that a chunk begins with, then what is left of it, if anything is.
+replies: Final = _compiled(_REPLY + _REST).findall
+#: Give each such reply that a chunk begins with, as it came, then what is left of it, if anything is.
+cut_replies: Final = _compiled(_REPLY + "|.+").findall
+
+
+@lru_cache(maxsize=128)
+def command(opening: bytes, arguments: int, key: int = 0) -> re.Pattern[bytes]:
+    """Give the pattern of a whole command that begins so (its name included) and has so many more arguments.
+
+    Its last group takes anything else: see `replies`. With a `key`, the group before it is that argument as sent, the first
+    one being 1. Compiling takes some milliseconds: it is for what comes again and again.
+    """
+    parts = [_BULK] * arguments
+    if 0 < key <= arguments:
+        parts[key - 1] = f"({_BULK})"
+    elif arguments > FEW:
+        parts = [f"(?:{_BULK}){{{arguments}}}"]
+    return _compiled("".join((re.escape(opening).decode("latin-1"), *parts, _REST)))
