@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from chaosproxy.core.glob import LONGEST
 from chaosproxy.core.scalar import (
     COUNT,
     COUNT_OR_ZERO,
@@ -197,10 +198,21 @@ def _command(value: object) -> str:
 _NAME_BYTES: Final = r"[!-?A-{}~]{1,128}"
 _COMMAND: Final = re.compile(rf"(?:@[A-Za-z0-9_-]{{1,64}}|{_NAME_BYTES}(?:\|{_NAME_BYTES})?)")
 
-_GLOB: Final = Kind(
+_TEXT: Final = Kind(
     "glob",
     lambda value: WORD.parse(value) or _refuse_empty(),
     {"type": ["string", "integer"], "minLength": 1},
+)
+
+
+def _glob(text: bytes) -> bytes:
+    if len(text) > LONGEST:
+        raise Invalid(f"expected a glob of at most {LONGEST} bytes, got {len(text)}")
+    return text
+
+
+_GLOB: Final = Kind(
+    "glob", lambda value: _glob(_TEXT.parse(value)), {**_TEXT.schema, "maxLength": LONGEST}
 )
 
 
@@ -254,23 +266,27 @@ ARGUMENTS: Final = record(
     "{has: token}, {contains: text}",
     "{has: NX} or {contains: DONE}",
     {
-        "has": Kind("token", _GLOB.parse, _GLOB.schema),
-        "contains": Kind("text", _GLOB.parse, _GLOB.schema),
+        "has": Kind("token", _TEXT.parse, _TEXT.schema),
+        "contains": Kind("text", _TEXT.parse, _TEXT.schema),
     },
     ArgumentTest,
+)
+#: A client may have no name.
+_NAME: Final = Kind(
+    WORD.name, lambda value: _glob(WORD.parse(value)), {**WORD.schema, "maxLength": LONGEST}
 )
 _CLIENT_RECORD: Final = record(
     "client",
     "a glob on the name, or {address: 10.0.0.*}",
-    {"name": WORD, "address": _GLOB},
+    {"name": _NAME, "address": _GLOB},
     ClientTest,
 )
 CLIENTS: Final = Kind(
     "glob, {address: glob}",
     lambda value: (
-        _CLIENT_RECORD.parse(value) if isinstance(value, dict) else ClientTest(WORD.parse(value))
+        _CLIENT_RECORD.parse(value) if isinstance(value, dict) else ClientTest(_NAME.parse(value))
     ),
-    {"anyOf": [WORD.schema, _CLIENT_RECORD.schema]},
+    {"anyOf": [_NAME.schema, _CLIENT_RECORD.schema]},
 )
 REPLY: Final = record(
     "{error: prefix}, {type: word}, {larger_than: size}",

@@ -17,6 +17,8 @@ from chaosproxy.topology.own_sentinel import Service, Visitor, messages
 
 #: A client that does not read what it is told is let go once so much waits for it, in bytes.
 _MOST: Final = 1 << 20
+#: No request to a Sentinel is longer, in bytes.
+_LONGEST: Final = 1 << 16
 
 
 class OwnSentinel:
@@ -68,8 +70,14 @@ class _Client(asyncio.Protocol):
                     self.end()
                     return
         except ProtocolError as error:
-            self._say(b"-ERR Protocol error: %s\r\n" % error.text.encode())
-            self.end()
+            self._refuse(error.text)
+            return
+        if self._framer.size_hint() > _LONGEST:
+            self._refuse("too long for a question to a Sentinel")
+
+    def _refuse(self, why: str) -> None:
+        self._say(b"-ERR Protocol error: %s\r\n" % why.encode())
+        self.end()
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._transport = None

@@ -61,6 +61,8 @@ class _Client(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._sentinel is None:
             self._early += data
+            if len(self._early) > _MOST:
+                self.end()
         else:
             self._sentinel.write(data)
 

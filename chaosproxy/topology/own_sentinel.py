@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from chaosproxy.core.glob import glob_match
+from chaosproxy.core.glob import LONGEST, glob_match
 from chaosproxy.core.resp import (
     encode_array,
     encode_bulk,
@@ -26,6 +26,8 @@ _SUBSCRIBING: Final = {
     b"SUBSCRIBE": (b"subscribe", True), b"PSUBSCRIBE": (b"psubscribe", True),
     b"UNSUBSCRIBE": (b"unsubscribe", False), b"PUNSUBSCRIBE": (b"punsubscribe", False),
 }  # fmt: skip
+#: So many channels and patterns may one client listen to.
+_MOST: Final = 1000
 _ARITY: Final = b"wrong number of arguments for '%s' command"
 
 
@@ -44,8 +46,8 @@ class Visitor:
 
     protocol: int = 2
     leaving: bool = False
-    channels: list[bytes] = field(default_factory=list)
-    patterns: list[bytes] = field(default_factory=list)
+    channels: dict[bytes, None] = field(default_factory=dict)
+    patterns: dict[bytes, None] = field(default_factory=dict)
 
     def answer(self, words: Sequence[bytes], service: Service) -> bytes:  # noqa: C901 - a table
         """Give the reply to a request; to one of several channels as many."""
@@ -84,7 +86,7 @@ class Visitor:
         out += [
             self._push([b"pmessage", pattern, channel, text])
             for pattern in self.patterns
-            if glob_match(pattern, channel)
+            if len(pattern) <= LONGEST and glob_match(pattern, channel)
         ]
         return b"".join(out)
 
@@ -179,12 +181,14 @@ class Visitor:
     def _subscribe(self, name: bytes, wanted: Sequence[bytes]) -> bytes:
         word, add = _SUBSCRIBING[name]
         mine = self.patterns if name.startswith(b"P") else self.channels
+        if add and len(self.channels) + len(self.patterns) + len(wanted) > _MOST:
+            return encode_error(b"ERR too many subscriptions")
         out = []
         for channel in wanted or tuple(mine) or (None,):
             if add and channel is not None and channel not in mine:
-                mine.append(channel)
+                mine[channel] = None
             elif not add and channel in mine:
-                mine.remove(channel)
+                del mine[channel]
             told = encode_null(self.protocol) if channel is None else encode_bulk(channel)
             count = encode_integer(len(self.channels) + len(self.patterns))
             out.append(self._as_push(encode_array([encode_bulk(word), told, count])))

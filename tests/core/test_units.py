@@ -64,6 +64,8 @@ SLOT = "expected a hash slot (0 to 16383) or a range such as 0-4095, got "
         (units.COMMANDS, "A|B|C", COMMAND + "'A|B|C'", (), ""),
         (units.COMMANDS, [], "expected at least one command, got an empty list", (), ""),
         (units.GLOBS, "", "expected a glob such as chat:*, got ''", (), ""),
+        (units.GLOBS, ["a", "é" * 129], "expected a glob of at most 256 bytes, got 258", (1,), ""),
+        (units.CLIENTS, "a" * 257, "expected a glob of at most 256 bytes, got 257", (), ""),
         (units.GLOBS, [1.5], "expected text, got 1.5: put it in quotes", (0,), ""),
         (units.SLOTS, 16384, SLOT + "16384", (), ""),
         (units.SLOTS, "0-16384", SLOT + "'0-16384'", (), ""),
