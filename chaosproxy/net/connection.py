@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from chaosproxy.core.conversation import Conversation
 from chaosproxy.core.effect import AskSide, AwaitFlush, CloseClient, CutOthers, HalfClose, Wake
-from chaosproxy.net.alarm import Alarm
+from chaosproxy.net.alarm import UNSET, Alarm
 from chaosproxy.net.ending import BRIEFLY, LINGER, RESET_PATIENCE, Farewell, Finish, Flush, reset
 from chaosproxy.net.entrance import Entrance
 
@@ -55,7 +55,7 @@ class Link:
         self.relaying = self.ended = self._eof = self._draining = False
         self.client: asyncio.Transport | None = client
         self._upstream: asyncio.Transport | None = None
-        self._alarm = Alarm(lambda now: self.tell(conversation.wake, now))
+        self._alarm = UNSET
         self._finish: Finish | None = None
         self._flush: Flush | None = None
         self._farewell: Farewell | None = None
@@ -211,6 +211,8 @@ class Link:
             if self.ended:
                 return
         if conversation.due != self._alarm.due:
+            if self._alarm is UNSET:
+                self._alarm = Alarm(lambda now: self.tell(self.conversation.wake, now))
             self._alarm.set(conversation.due, now)
         self._flow()
 
@@ -297,15 +299,13 @@ class Link:
             self.client.abort()
 
     def _crash(self, error: Exception) -> None:
-        self._leave()
-        if self.client is not None:
-            self.client.abort()
+        self.relaying = False
+        self.abort()
         self._proxy.crashed(self, error)
 
     def _leave(self) -> None:
         """From here on nothing reaches the conversation, and the server has lost its client."""
-        self.ended = True
-        self.relaying = False
+        self.ended, self.relaying = True, False
         self.entrance.take()
         if self._upstream is not None:
             self._upstream.abort()

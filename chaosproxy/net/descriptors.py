@@ -5,6 +5,7 @@ Takes clients as they come, and what the loop fails to accept; gives whether one
 
 import asyncio
 import logging
+import os
 import resource
 from collections.abc import Callable
 from typing import Any, Final
@@ -22,12 +23,10 @@ class Descriptors:
         self._turned_away = turned_away
         self._out = False
 
-    def are_scarce(self, client: asyncio.Transport) -> bool:
-        """Whether a new client has one of the last ones; then it is to be turned away."""
-        number = client.get_extra_info("socket").fileno()
+    def are_scarce(self) -> bool:
+        """Whether so few are left that a client who has just come is to be turned away."""
         most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        # A new one is the lowest number that is free.
-        scarce: bool = most != resource.RLIM_INFINITY and number >= most - SPARE
+        scarce = most != resource.RLIM_INFINITY and _lowest_free() >= most - SPARE
         if scarce:
             self._say()
         else:
@@ -52,3 +51,13 @@ class Descriptors:
             _log.warning(
                 "this process may open no more files (ulimit -n): new clients are turned away"
             )
+
+
+def _lowest_free() -> float:
+    """The number that the next file gets that is opened; infinity if there is none."""
+    try:
+        number = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return float("inf")
+    os.close(number)
+    return number

@@ -199,7 +199,7 @@ class Proxy:
             # It was accepted before the listener was closed, and is told just now.
             client.abort()
             return None
-        if len(self.links) >= self.plan.max_connections or self._descriptors.are_scarce(client):
+        if len(self.links) >= self.plan.max_connections or self._descriptors.are_scarce():
             self.counts.connections["max_clients"] += 1
             client.write(TOO_MANY)
             Farewell(client, eof=False)
