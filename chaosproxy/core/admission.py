@@ -68,7 +68,7 @@ def admit(
     if failover is not None:
         # Of a refusal only those come here who were accepted as the listener was closed.
         failover.matched += 1
-        effects.append(Matched(failover.name))
+        effects.append(Matched(failover.name, failover.generation))
         turned_away = Admit("reset")
         chosen = Chosen(failover, following(failover), None)
         return [Meeting(turned_away, _fired(chosen, exchange, turned_away, now))], effects

@@ -80,9 +80,10 @@ class StartFailover:
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """A fault's match held for one exchange."""
+    """A fault's match held for one exchange. `generation`: as of `Skipped`."""
 
     fault: str
+    generation: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

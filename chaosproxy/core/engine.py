@@ -302,7 +302,7 @@ class Engine:
     ) -> list[Chosen]:
         """Count one match; the rule, if it is its turn."""
         live.matched += 1
-        effects.append(Matched(live.name))
+        effects.append(Matched(live.name, live.generation))
         turn = live.counter.take(exchange, key, now)
         if isinstance(turn, str):
             live.skip(turn, effects)

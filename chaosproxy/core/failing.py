@@ -106,7 +106,10 @@ def tell(live: LiveRule, now: float, detail: str, **what: Any) -> list[Effect]:
     """A step was carried out: the effects that write it down. `what`: fields of the event, as `fired` takes them."""
     live.matched += 1
     exchange = Exchange(Command((b"",), b"", None, FAILOVER, ()), 0, b"", "", 0)
-    return [Matched(live.name), fired(live, following(live), exchange, now, detail=detail, **what)]
+    return [
+        Matched(live.name, live.generation),
+        fired(live, following(live), exchange, now, detail=detail, **what),
+    ]
 
 
 def lost_events(live: LiveRule, lost: Lost, now: float, how: str = "undone") -> list[Effect]:
@@ -139,7 +142,7 @@ def lost_events(live: LiveRule, lost: Lost, now: float, how: str = "undone") -> 
         effects.append(KeysTouched(live.name, how, len(keys)))
     for _, why in lost.kept:
         live.matched += 1
-        effects.append(Matched(live.name))
+        effects.append(Matched(live.name, live.generation))
         live.skip(why, effects)
     return effects
 
@@ -171,5 +174,5 @@ def _may_refuse(line: Line, live: LiveRule, work: Work) -> None:
     decision = line.decide(chosen, work.exchange, queued=queued, carried=carried)
     if isinstance(decision, Answer):
         live.matched += 1
-        line.effects.append(Matched(live.name))
+        line.effects.append(Matched(live.name, live.generation))
         work.refused = (chosen, decision)

@@ -5,7 +5,7 @@ Takes effects of conversations and of admission; gives the journal and the count
 
 import logging
 
-from chaosproxy.core.effect import Effect, Fired, ProtocolFault, Skipped
+from chaosproxy.core.effect import Effect, Fired, Matched, ProtocolFault, Skipped
 from chaosproxy.core.engine import Engine
 from chaosproxy.core.world import World
 from chaosproxy.counts import Countable, Counts
@@ -44,7 +44,7 @@ class Record:
         if isinstance(effect, Fired):
             self._journal.record(effect, now)
             generation = effect.generation
-        elif isinstance(effect, Skipped):
+        elif isinstance(effect, Matched | Skipped):
             generation = effect.generation or generation
         elif not isinstance(effect, Countable):
             return

@@ -67,12 +67,17 @@ def test_a_late_event_is_counted_under_its_own_profile():
     assert [key[0] for key in written.counts.fired] == ["test", "second", ""]
 
 
-def test_a_match_left_alone_is_counted_under_its_own_profile():
-    """A match that a switch of profiles has ended was the old one's, whatever the new one has of that name."""
+def test_a_match_is_counted_under_its_own_profile():
+    """What was matched, or is left alone as profiles are switched, was the old one's, whatever the new one has of that name."""
     written = Written()
     written.switch("second")
     for generation in (0, 1, 2):
+        written.record.write(Matched("lost", generation), 1.0)
         written.record.write(Skipped("lost", "switched", generation), 1.0)
+    assert written.counts.matched == {
+        ("test", "lost", "disconnect"): 1,
+        ("second", "lost", "disconnect"): 2,
+    }
     assert written.counts.skipped == {
         ("test", "lost", "switched"): 1,
         ("second", "lost", "switched"): 2,
