@@ -25,6 +25,8 @@ from chaosproxy.control.routing import Route, resolve
 MOST_HEAD: Final = 64 << 10
 #: What may be a method, known or not (RFC 9110, 5.6.2).
 _METHOD: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,40}")
+#: In a head: what some readers take for the end of a line or of the head and others do not, and a line that goes on.
+_ODD: Final = re.compile(rb"\r(?!\n)|[\0\v\f]|\n[ \t]")
 #: More digits than any length has.
 _MOST_DIGITS: Final = 18
 
@@ -53,6 +55,7 @@ class Handler(BaseHTTPRequestHandler):
         # The base would read a socket and write to it, as slowly as whoever is at its other end.
         self._serving = serving
         self.rfile = BytesIO(head)
+        self._odd = _ODD.search(head) is not None
         self.wfile = self._written = BytesIO()
         self.client_address = (who, 0)
         self.headers = Message()
@@ -132,6 +135,10 @@ class Handler(BaseHTTPRequestHandler):
         self.length = length
 
     def _body_length(self) -> int:
+        """How long the body is, where all who may stand in between agree on that. Raises Refused."""
+        if self._odd or self.headers.defects:
+            self.close_connection = True
+            raise Refused(HTTPStatus.BAD_REQUEST, "these are no header lines")
         if "Transfer-Encoding" in self.headers:
             self.close_connection = True
             raise Refused(HTTPStatus.LENGTH_REQUIRED, "send the body with a Content-Length")
@@ -155,6 +162,8 @@ class Handler(BaseHTTPRequestHandler):
             "Content-Type": answer.content_type,
             "Cache-Control": "no-store",
             "X-Content-Type-Options": "nosniff",
+            # No page of another site may even load it, as a picture, a script or a style.
+            "Cross-Origin-Resource-Policy": "same-origin",
             **answer.headers,
         }
         if answer.status is HTTPStatus.NO_CONTENT:

@@ -28,7 +28,6 @@ POLICY: Final = (
 )
 _HEADERS: Final = {
     "Content-Security-Policy": POLICY,
-    "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
 }
 
