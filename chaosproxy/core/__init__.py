@@ -3,6 +3,7 @@
 The map, in the order a command travels:
 
     resp (syntax)         a client's bytes -> request frames
+      framers             made when they are first fed
     command, key_spec     a frame -> Command: its name, its keys; command_table: what each command is
     conversation          the one door: one client and its upstream connection
       lane                the short way for what no rule acts on (glance: which that is; measuring, strides: where it ends;

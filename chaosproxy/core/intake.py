@@ -15,10 +15,11 @@ from chaosproxy.core.effect import Applied, ProtocolFault
 from chaosproxy.core.ending import answer, cut, lose, silence
 from chaosproxy.core.engine import Chosen
 from chaosproxy.core.failing import meets
+from chaosproxy.core.framers import NO_REQUESTS, own
 from chaosproxy.core.line import FOREVER, Line
 from chaosproxy.core.past import read_past
 from chaosproxy.core.renewing import withhold
-from chaosproxy.core.resp import RequestFrame, RequestFramer
+from chaosproxy.core.resp import RequestFrame
 from chaosproxy.core.slot import Slot, Stage, Work
 from chaosproxy.core.swallowing import swallow_write
 from chaosproxy.core.syntax import ProtocolError
@@ -33,7 +34,7 @@ class Intake:
     __slots__ = ("_before", "chosen", "cutting", "ended", "framer", "handshake", "line", "place", "raw", "waiting")  # fmt: skip
 
     def __init__(self, line: Line) -> None:
-        self.line, self.framer = line, RequestFramer()
+        self.line, self.framer = line, NO_REQUESTS
         self.raw = self.ended = self.cutting = False
         self.handshake, self.waiting, self.place = True, 0, 0
         self._before: CommandSpec | None = None
@@ -45,6 +46,7 @@ class Intake:
         if self._idle and not again:
             self.place = 0
         self.waiting += len(data)
+        self.framer = own(self.framer)
         self.framer.feed(data)
         self.pump(now)
 
@@ -192,11 +194,8 @@ class Intake:
                     self._gate(now)
                     return False
             exchange = work.exchange
-            exchange.db, exchange.client, exchange.states = (
-                line.db,
-                line.modes.name,
-                line.modes.states(blocking=line.blocking),
-            )
+            exchange.db, exchange.client = line.db, line.modes.name
+            exchange.states = line.modes.states(blocking=line.blocking)
             if line.engine.failovers and not meets(line, work, now):
                 return False
             if name.interest:

@@ -118,11 +118,11 @@ class Lane:
             intake.handshake = intake.handshake and not self._counted
             self._counted = False
         if self._body is not None:
-            self._body.show(intake.framer)
+            intake.framer = self._body.show(intake.framer)
             intake.cutting = True
             self._body = self._inside = None
         if self._reply is not None:
-            self._reply.show(self._returns.framer)
+            self._returns.framer = self._reply.show(self._returns.framer)
             self._reply = None
         for passed in self.unanswered:
             self._wait_for(*passed)

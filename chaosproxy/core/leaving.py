@@ -6,6 +6,7 @@ Takes a line's full slots; gives the client's bytes, and the close or the silenc
 from collections import deque
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from chaosproxy.core.after import abandon, ask_to_run, drop, must_change, works_of
 from chaosproxy.core.decision import Cut, Position, Silence
@@ -13,18 +14,20 @@ from chaosproxy.core.effect import AwaitFlush, CloseClient, Outcome
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.ending import close, silence_detail
 from chaosproxy.core.line import FOREVER, Line
-from chaosproxy.core.reply import ReplyFramer
 from chaosproxy.core.slot import Final, LastRun, Slot
+
+if TYPE_CHECKING:
+    from chaosproxy.core.returns import Returns
 
 
 class Leaving:
     """The client's end of the queue of slots."""
 
-    __slots__ = ("_flushing", "ended", "framer", "line")
+    __slots__ = ("_flushing", "ended", "line", "returns")
 
-    def __init__(self, line: Line, framer: ReplyFramer) -> None:
+    def __init__(self, line: Line, returns: "Returns") -> None:
         self.line = line
-        self.framer = framer
+        self.returns = returns
         self.ended = False
         self._flushing: Sequence[LastRun] = ()
 
@@ -109,8 +112,8 @@ class Leaving:
     def _hang_up(self, *, rest: bool) -> None:
         """The line ends as the upstream did; `rest`: the unfinished reply is the client's."""
         line = self.line
-        if rest and self.framer.partial:
-            line.give(self.framer.rest())
+        if rest and self.returns.framer.partial:
+            line.give(self.returns.framer.rest())
         line.closed = True
         line.effects.append(CloseClient("close"))
 

@@ -6,8 +6,8 @@ Takes a received chunk; gives sizes and counts, read as the framers read them, f
 from dataclasses import dataclass
 from typing import Final
 
-from chaosproxy.core.reply import ReplyFramer
-from chaosproxy.core.resp import KEEP, RequestFramer
+from chaosproxy.core.framers import Framer, own
+from chaosproxy.core.resp import KEEP
 from chaosproxy.core.syntax import (
     ARGUMENTS,
     ARRAYS,
@@ -45,13 +45,18 @@ class Body:
         self.owed -= size
         return True
 
-    def show(self, framer: RequestFramer | ReplyFramer) -> None:
-        """Let a framer see it as far as it has passed, and hand nothing out: of a large value it looks at the length alone."""
+    def show(self, framer: Framer) -> Framer:
+        """Let a framer see it as far as it has passed, and hand nothing out: of a large value it looks at the length alone.
+
+        Gives the framer, a new one in place of one that all share.
+        """
+        framer = own(framer)
         pieces = [self.head, *(_ANYTHING for _ in range(self.passed // len(_ANYTHING)))]
         pieces.append(_ANYTHING[: self.passed % len(_ANYTHING)])
         for piece in pieces:
             framer.feed(piece)
             framer.cut_through()
+        return framer
 
 
 def unfinished(data: bytes, begin: int, pos: int, size: int) -> Body | None:

@@ -18,10 +18,11 @@ from chaosproxy.core.after import (
     works_of,
 )
 from chaosproxy.core.effect import ProtocolFault
+from chaosproxy.core.framers import NO_REPLIES, own
 from chaosproxy.core.leaving import Leaving
 from chaosproxy.core.line import Line
 from chaosproxy.core.pushes import meet_rules
-from chaosproxy.core.reply import ReplyFrame, ReplyFramer
+from chaosproxy.core.reply import ReplyFrame
 from chaosproxy.core.slot import Element, Slot, Work
 from chaosproxy.core.strides import cut_replies, is_reply
 from chaosproxy.core.syntax import CONFIRMATIONS, ProtocolError
@@ -38,13 +39,14 @@ class Returns:
 
     def __init__(self, line: Line) -> None:
         self.line = line
-        self.framer = ReplyFramer()
-        self.leaving = Leaving(line, self.framer)
+        self.framer = NO_REPLIES
+        self.leaving = Leaving(line, self)
         # What was held when the connection went raw, in order.
         self._kept: Sequence[bytes] = ()
 
     def receive(self, data: bytes, now: float) -> None:
         """Bytes have come from the upstream."""
+        self.framer = own(self.framer)
         shared = any(slot.times > 1 for slot in islice(self.line.expect, 2))
         if shared and not self.framer.started:
             data = self._share_out(data, now)
@@ -109,7 +111,7 @@ class Returns:
         line = self.line
         kept, self._kept = self._kept, ()
         line.held -= sum(map(len, kept))
-        raw = b"".join((*kept, self.framer.rest()))
+        raw = b"".join((*kept, own(self.framer).rest()))
         if raw:
             line.give(raw)
 

@@ -140,9 +140,8 @@ class Bench:
 
     def _alone(self, scenario: str, peer: Peer, fleet: Fleet) -> dict[str, float]:
         """What is measured on a process that has done nothing before."""
-        if scenario == "startup":
-            # The first time a program is read in, and those in Python are compiled.
-            fleet.fresh(peer)
+        # The first time a program is read in, and those in Python are compiled, which takes time and leaves memory behind.
+        fleet.fresh(peer)
         program, port, listens = fleet.fresh(peer)
         try:
             match scenario:
