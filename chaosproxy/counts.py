@@ -23,9 +23,8 @@ LIMITS: Final = {
     "connections": "a client too many was turned away",
     "open_files": "a client was turned away because this process may open no more files",
     "early": "a client was not read until its connection to the server was there",
-    "client_buffer": "a client was not read because its requests are held up",
-    "server_buffer": "a server was not read because its replies are held up, or its client reads nothing",
-    "unanswered": "a client was not read because too many of its commands are unanswered",
+    "client": "a client was not read because its requests are held up, or too many are unanswered",
+    "server": "a server was not read because its replies are held up",
     "control_connections": "a connection of the control address was closed for a newer one, or turned away",
     "control_head": "a request had too many or too long header lines",
     "control_body": "a request announced a body too large",
@@ -61,10 +60,10 @@ class Limits:
         self._times = dict.fromkeys(LIMITS, 0)
         self._lock = Lock()
 
-    def reached(self, limit: str) -> None:
-        """It was reached once more."""
+    def reached(self, limit: str, again: bool = True) -> None:
+        """It was reached once more, unless it was not."""
         with self._lock:
-            self._times[limit] += 1
+            self._times[limit] += again
 
     def items(self) -> list[tuple[str, int]]:
         """Give each limit and how often it was reached."""

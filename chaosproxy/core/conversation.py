@@ -261,7 +261,7 @@ class Conversation:
     @property
     def client_paused(self) -> bool:
         """Whether the client's side holds as much as it may: read no more of it for now."""
-        return self._intake.waiting > self._line.world.max_buffer
+        return self.lane.crowded or self._intake.waiting > self._line.world.max_buffer
 
     @property
     def upstream_paused(self) -> bool:

@@ -34,6 +34,8 @@ from chaosproxy.core.world import Name, Tally
 _NO_ERRORS: Final = LINES.replace(b"-", b"")
 #: So many that were answered are kept before they are thrown away together.
 _MANY: Final = 1024
+#: So many replies may be owed to a client, those of commands that came together for one; until then it is not read.
+MOST_UNANSWERED: Final = 250_000
 #: No command's name ends before this, counted from the command's first byte.
 _BEFORE_NAME: Final = 10
 #: Stands for a command where only its connection matters.
@@ -41,7 +43,6 @@ _NONE: Final[Sequence[bytes]] = ()
 _ANY: Final = Command((b"",), b"", None, "", ())
 #: Stands for how a command begins where none has come.
 _NOTHING: Final = Opening(Name(b"", Tally(""), False, False, False, False, False), b"", 0)
-
 
 #: Commands that went on: their name, when they did, and how many of it one behind the other.
 _Passed = tuple[Name, float, int]
@@ -84,6 +85,11 @@ class Lane:
     def __len__(self) -> int:
         """How many commands that went this way are unanswered."""
         return self._owed
+
+    @property
+    def crowded(self) -> bool:
+        """Whether so many commands are unanswered, in whichever way, that no more are taken for now."""
+        return len(self._line.slots) + len(self._unanswered) > MOST_UNANSWERED
 
     @property
     def unanswered(self) -> Sequence[_Passed]:
@@ -195,6 +201,7 @@ class Lane:
         self._place = place
         self._counted = self._counted or bool(passed)
         self._unanswered += passed
+        self.open = not self.crowded
         self._body, self._inside = body, begun if body else None
         if taken == len(data) or body:
             return True

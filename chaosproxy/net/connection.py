@@ -254,13 +254,12 @@ class Link:
         if self.relaying:
             full = conversation.client_paused or self._upstream_full or self._draining
         if self.client is not None and full != self._client_held:
-            self._client_held = full
-            _read(self.client, not full)
+            self._client_held = _read(self.client, full)
             self._proxy.watch(self, held=full)
         full = self.relaying and (conversation.upstream_paused or self._client_full)
         if self._upstream is not None and full != self._upstream_held:
-            self._upstream_held = full
-            _read(self._upstream, not full)
+            self._upstream_held = _read(self._upstream, full)
+            self._proxy.counts.limits.reached("server", full and conversation.upstream_paused)
 
     # How it ends.
 
@@ -325,6 +324,7 @@ def _drained(outbox: list[bytes]) -> bytes:
     return data
 
 
-def _read(transport: asyncio.Transport, wanted: bool) -> None:
+def _read(transport: asyncio.Transport, held: bool) -> bool:
     if not transport.is_closing():
-        (transport.resume_reading if wanted else transport.pause_reading)()
+        (transport.pause_reading if held else transport.resume_reading)()
+    return held

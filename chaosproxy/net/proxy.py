@@ -30,19 +30,17 @@ from chaosproxy.net.connection import Link
 from chaosproxy.net.descriptors import Descriptors
 from chaosproxy.net.dial import DialError, Dialler
 from chaosproxy.net.door import Doors, strangers
-from chaosproxy.net.ending import Farewell
 from chaosproxy.net.entrance import Entrance
 from chaosproxy.net.failover import Failovers
 from chaosproxy.net.held import Held
 from chaosproxy.net.plan import Plan
 from chaosproxy.net.record import Record
+from chaosproxy.net.refusals import Refusals
 from chaosproxy.net.route import Route, Routes
 from chaosproxy.net.side import Side
 from chaosproxy.net.sides import ClientSide, UpstreamSide
 from chaosproxy.net.survey import Survey, survey
 
-#: What Redis answers to a client too many, word for word.
-TOO_MANY: Final = b"-ERR max number of clients reached\r\n"
 #: How often it is looked whether the last replies have left, while stopping, in seconds.
 _POLL: Final = 0.01
 #: The most seconds that starting waits for a server that is down.
@@ -66,7 +64,8 @@ class Proxy:
         self.counts = Counts()
         self.links: dict[int, Link] = {}
         self._numbers = itertools.count(1)
-        self._held = Held()
+        self._held = Held(self.counts.limits)
+        self._refusals = Refusals(self.counts)
         self._stopping = False
         self._descriptors = Descriptors(lambda: self.counts.limits.reached("open_files"))
         self._surveying: asyncio.Task[Survey] | None = None
@@ -199,10 +198,9 @@ class Proxy:
             # It was accepted before the listener was closed, and is told just now.
             client.abort()
             return None
-        if len(self.links) >= self.plan.max_connections or self._descriptors.are_scarce():
-            self.counts.connections["max_clients"] += 1
-            client.write(TOO_MANY)
-            Farewell(client, eof=False)
+        full = len(self.links) >= self.plan.max_connections
+        if full or self._descriptors.are_scarce():
+            self._refusals.refuse(client, full)
             return None
         number, now, host = next(self._numbers), monotonic(), _host_of(client, route.address)
         # Counting takes a while: only where a rule asks.

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chaosproxy.core import lane as lane_module
 from chaosproxy.core import opening
 from chaosproxy.core.lane import Lane
 from chaosproxy.core.resp import encode_command
@@ -620,3 +621,33 @@ def pour(random: Random) -> None:
 def test_values_of_any_size(seed: int):
     """Small and large values, whole and in pieces: all that is told and counted is the same both ways."""
     same(lambda: pour(Random(seed)))
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_too_many_unanswered(monkeypatch, fast):
+    """Who asks and asks is read no more once so much is owed to them, and again once some of it is given."""
+    monkeypatch.setattr(lane_module, "MOST_UNANSWERED", 3)
+    with Talk() as talk:
+        talk.fast = fast
+        sent = []
+        for name in ("GET a", "PING", "GET a", "PING", "GET a"):
+            assert not talk.conversation.client_paused
+            talk.client(name)
+            sent.append(name)
+            if talk.conversation.client_paused:
+                break
+        assert len(sent) == 4
+        talk.expect_upstream(*sent)
+        # What came all the same is passed on as ever, the long way.
+        talk.client("ECHO x")
+        talk.expect_upstream("ECHO x")
+        assert talk.conversation.client_paused
+        talk.upstream("$-1", "+PONG")
+        talk.expect_client("$-1", "+PONG")
+        assert not talk.conversation.client_paused
+        talk.upstream("$-1", "+PONG", '"x"')
+        talk.expect_client("$-1", "+PONG", '"x"')
+        talk.client("GET a")
+        talk.expect_upstream("GET a")
+        talk.upstream("$-1")
+        talk.expect_client("$-1")

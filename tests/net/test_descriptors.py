@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from chaosproxy.net.descriptors import SPARE, Descriptors
-from chaosproxy.net.proxy import TOO_MANY
+from chaosproxy.net.refusals import TOO_MANY
 from tests.bench import usage
 from tests.proxying import RunningProxy, start_proxy, wait_for
 

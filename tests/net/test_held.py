@@ -2,7 +2,9 @@
 
 import socket
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
+from chaosproxy.counts import Limits
 from chaosproxy.net.held import Held
 from tests.proxying import wait_for
 from tests.wire import Wire
@@ -13,6 +15,9 @@ class Link:
     """A link of which only the client's socket is real."""
 
     client: object
+    relaying: bool = True
+    conversation: object = field(default_factory=lambda: SimpleNamespace(client_paused=True))
+    entrance: object = field(default_factory=lambda: SimpleNamespace(is_full=True))
     aborted: list[bool] = field(default_factory=list)
 
     def abort(self):
@@ -35,7 +40,7 @@ def test_who_resets_is_seen(loop):
         clients = [Wire(listening.getsockname()[1]) for _ in range(3)]
         accepted = [listening.accept()[0] for _ in clients]
     gone, read_again, patient = (Link(Transport(each)) for each in accepted)
-    held = loop.call(Held)
+    held = loop.call(lambda: Held(Limits()))
     for link in (gone, read_again, patient):
         loop.call(lambda link=link: held.add(link))
     loop.call(lambda: held.discard(read_again))
@@ -48,3 +53,15 @@ def test_who_resets_is_seen(loop):
     assert gone.aborted == [True]
     for each in (*accepted, clients[2]):
         each.close()
+
+
+def test_why_is_counted(loop):
+    """A limit of ours is counted, and which; a server that reads slowly, or one that waits for it, is none."""
+    limits = Limits()
+    held = loop.call(lambda: Held(limits))
+    links = [Link(None), Link(None), Link(None, relaying=False), Link(None, relaying=False)]
+    links[1].conversation.client_paused = links[3].entrance.is_full = False
+    for link in links:
+        loop.call(lambda link=link: held.add(link))
+    counted = dict(limits.items())
+    assert (counted["client"], counted["early"]) == (1, 1)
