@@ -270,6 +270,8 @@ class Pair:
         key = self.key("q" + side)
         value = self.value(key)
         patience = self.load.patience if self.load.strict else SHORT
+        # What a fault, or an end, has left there would be popped instead.
+        await self.ask(pushes, NUMBER, "DEL", key)
         waits.say("BLPOP", key, patience)
         await self.ask(pushes, NUMBER, "RPUSH", key, value)
         got = await waits.hear("BLPOP")
@@ -283,9 +285,6 @@ class Pair:
             )
 
         self.insist("BLPOP", got, Check([key.encode(), value], mine))
-        if not self.load.strict:
-            # What was not popped now would be popped later.
-            await self.ask(pushes, NUMBER, "DEL", key)
         return True
 
     async def pubsub(self, side: str) -> bool:
@@ -393,6 +392,17 @@ class Pair:
                 self.drop("b")
                 await asyncio.sleep(self.random.uniform(0.01, 0.1))
 
+    async def look(self) -> None:
+        """Find out which of its connections have ended while nothing was asked on them."""
+        for side, line in list(self.lines.items()):
+            self.doing = "looking"
+            try:
+                self.insist("PING", await line.call("PING"), Check("PONG"))
+            except Cut:
+                self.drop(side)
+            except (Stuck, Wrong) as why:
+                self.fail(why)
+
     def fail(self, why: Exception) -> None:
         load = self.load
         strict = "strict " if load.strict else ""
@@ -452,6 +462,7 @@ class Load:
                 case "settle":
                     self.going = False
                     await asyncio.gather(*tasks)
+                    await asyncio.gather(*(pair.look() for pair in self.pairs))
                 case "strict" | "rounds":
                     self.strict = word == "strict"
                     await asyncio.gather(*(self.some(pair, int(args[0])) for pair in self.pairs))

@@ -222,6 +222,18 @@ class Soak:
         assert moved_now["from_client",] == moved_now["to_upstream",] > 0
         assert moved_now["from_upstream",] == moved_now["to_client",] > 0
 
+    def counted(self) -> None:
+        """Each command that was answered was counted, and none that was not sent, whatever came between."""
+        said = self.clients.ask("settle")
+        counts = {
+            name: times for (name,), times in self.by_label("commands_total", "command").items()
+        }
+        assert counts.keys() == said["sent"].keys()
+        for name, sent in said["sent"].items():
+            # Who is turned away at the door is told so before anything was asked, and takes it for the first answer.
+            heard = 0 if name in ("HELLO", "CLIENT") else said["heard"].get(name, 0)
+            assert heard <= counts[name] <= sent, name
+
     def cut_off_by_faults(self, cuts: list[float], late: float) -> None:
         """Nobody was cut off but under a profile that does so, or so many seconds after it."""
         ends = [begun for begun, _ in self.spans[1:]]
@@ -301,6 +313,7 @@ def soak(folder: Path, *, pairs: int, seconds: float, every: float, rest: float,
         said = it.settle()
         it.strict(3)
         assert said["unserved"] == []
+        it.counted()
         it.cut_off_by_faults(said["cuts"], every + LATE)
         told(it)
         events = books(it)
