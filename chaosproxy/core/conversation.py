@@ -6,7 +6,7 @@ the only door to `intake` (client to upstream) and `returns` (upstream to client
 
 from collections.abc import Sequence
 
-from chaosproxy.core import undoing
+from chaosproxy.core import awaited, undoing
 from chaosproxy.core.addresses import Translate
 from chaosproxy.core.command import Command
 from chaosproxy.core.decision import How
@@ -252,11 +252,7 @@ class Conversation:
     @property
     def due(self) -> float | None:
         """When it wants to be woken, None for never."""
-        if self._line.closed:
-            return None
-        timer = self._line.timers[0][0] if self._line.timers else FOREVER
-        due = min(self._intake.due, self._returns.leaving.due, self._line.silent_until, timer)
-        return None if due == FOREVER else due
+        return awaited.due(self._line, self._intake.due, self._returns.leaving.due)
 
     @property
     def client_paused(self) -> bool:
@@ -306,9 +302,12 @@ class Conversation:
     @property
     def holding(self) -> bool:
         """Whether a rule holds a request or a reply up now."""
-        head, slots = self._line.head, self._line.slots
-        held = head is not None and head.stage is not Stage.SETTLE
-        return held or (bool(slots) and slots[0].full)
+        return awaited.is_held(self._line)
+
+    @property
+    def waits(self) -> bool:
+        """Whether its client waits for something that comes by itself."""
+        return bool(self.lane) or awaited.is_coming(self._line, timed=self.due is not None)
 
     def describe(self) -> Describe:
         """What is to be known of this connection, for the control API."""

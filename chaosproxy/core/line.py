@@ -38,7 +38,7 @@ class Line:
     """
 
     __slots__ = (
-        "_asked", "_token", "address", "blocking", "client_silent", "closed", "connection", "effects", "engine", "expect", "head", "held", "listener", "lost", "means",
+        "_token", "address", "asked", "blocking", "client_silent", "closed", "connection", "effects", "engine", "expect", "head", "held", "listener", "lost", "means",
         "modes", "now", "opened", "out_client", "out_upstream", "raw", "seat", "slots", "timers", "translate", "turning", "upstream_silent", "world",
     )  # fmt: skip
 
@@ -64,7 +64,7 @@ class Line:
         self.upstream_silent: float | None = None
         #: Neither side is understood any more; or a request was lost: nothing may follow, or it got another one's reply.
         self.raw = self.lost = False
-        self._asked: dict[int, tuple[OnAnswer, OnGone | None]] | None = None
+        self.asked: dict[int, tuple[OnAnswer, OnGone | None]] | None = None
         self.timers: list[tuple[float, int, Callable[[], None]]] | None = None
 
     @property
@@ -249,20 +249,20 @@ class Line:
     ) -> None:
         """Have requests carried out on the side connection; `on_gone`: the line ends before there is an answer."""
         self._token += 1
-        self._asked = {} if self._asked is None else self._asked
-        self._asked[self._token] = on_done, on_gone
+        self.asked = {} if self.asked is None else self.asked
+        self.asked[self._token] = on_done, on_gone
         self.effects.append(AskSide(self._token, tuple(requests), db, self.modes.protocol, where))
 
     def side_answer(self, token: int, replies: Sequence[bytes] | None, now: float) -> None:
         """The side connection has answered, or could not (None)."""
-        if self._asked is not None and token in self._asked:
-            on_done, _ = self._asked.pop(token)
+        if self.asked is not None and token in self.asked:
+            on_done, _ = self.asked.pop(token)
             on_done(replies, now)
 
     def gone(self) -> None:
         """The line ends: nobody is here any more to hear what was asked for."""
         self.run_timers(FOREVER)
-        asked, self._asked = self._asked or {}, None
+        asked, self.asked = self.asked or {}, None
         for _, on_gone in asked.values():
             if on_gone is not None:
                 on_gone()

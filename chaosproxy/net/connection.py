@@ -20,15 +20,13 @@ if TYPE_CHECKING:
     from chaosproxy.net.proxy import Proxy
     from chaosproxy.net.route import Route
 
-
 _ERROR: Final = ord("-")
 
 
 class Link:
     """Joins the two sides of one client's connection.
 
-    The client's bytes wait at the `entrance` until the upstream side is there. Once it has `ended` nothing reaches the
-    conversation any more, and what the client still sends is thrown away.
+    The client's bytes wait at the `entrance` until the upstream side is there. Once `ended` none reaches the conversation.
     """
 
     __slots__ = (
@@ -100,6 +98,8 @@ class Link:
             if not self.ended:
                 self.entrance.keep(data)
                 self._flow()
+            elif self._farewell is not None:
+                self._farewell.heard()
             return
         now = monotonic()
         try:

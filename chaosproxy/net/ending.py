@@ -130,15 +130,19 @@ def was_reset(transport: asyncio.Transport) -> bool:
 class Farewell:
     """Ends a connection with FIN: what was written goes out first, input is drained for a moment, then it is closed.
 
-    The protocol calls `heard_eof` when the client has ended its side too, and `cancel` when the connection is lost.
+    The moment is `linger` seconds, or up to LINGER where the client still sends: what would then be unread would end the
+    connection with a reset, and who writes before he reads would never come to his last replies. The protocol calls `heard`
+    for what the client sends, `heard_eof` when it has ended its side too, and `cancel` when the connection is lost.
     """
 
-    __slots__ = ("_bound", "_loop", "_timer", "_transport")
+    __slots__ = ("_bound", "_heard", "_linger", "_loop", "_timer", "_transport", "_until")
 
     def __init__(self, transport: asyncio.Transport, *, eof: bool, linger: float = LINGER) -> None:
         self._loop = asyncio.get_running_loop()
         self._transport = transport
         self._bound = self._loop.time() + LINGER_MAX
+        self._until = self._loop.time() + LINGER
+        self._linger, self._heard = linger, False
         self._timer: asyncio.TimerHandle | None = None
         if eof or not transport.can_write_eof():
             # TLS has no half-close in Python; its close waits for the client's own for a moment.
@@ -147,6 +151,10 @@ class Farewell:
         else:
             _write_eof(transport)
             self._timer = self._loop.call_later(linger, self._expire)
+
+    def heard(self) -> None:
+        """The client is still sending; that is not read."""
+        self._heard = True
 
     def heard_eof(self) -> None:
         """The client has nothing more to say either."""
@@ -159,11 +167,21 @@ class Farewell:
             self._timer = None
 
     def _expire(self) -> None:
-        if self._transport.get_write_buffer_size() and self._loop.time() < self._bound:
-            # The FIN has not even left: the client is slow to read.
-            self._timer = self._loop.call_later(LINGER, self._expire)
+        now, heard = self._loop.time(), self._heard
+        self._heard = False
+        if self._is_read() and not (heard and now < self._until):
+            self._transport.abort()
+        elif now < self._bound:
+            self._timer = self._loop.call_later(self._linger, self._expire)
         else:
             self._transport.abort()
+
+    def _is_read(self) -> bool:
+        """Whether the client's stack has all that was written, or never will: else the client is slow to read."""
+        sock: socket.socket = self._transport.get_extra_info("socket")
+        if was_reset(self._transport):
+            return True
+        return not (self._transport.get_write_buffer_size() or unacknowledged(sock))
 
 
 class Finish:

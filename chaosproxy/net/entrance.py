@@ -37,6 +37,11 @@ class Entrance:
         """Whether the client has said as much as it may for now."""
         return self._early is not None and len(self._early) > EARLY
 
+    @property
+    def waits(self) -> bool:
+        """Whether the client has said something and only its upstream side is missing: no rule keeps it out."""
+        return bool(self._early) and self._let_in is None
+
     def keep(self, data: bytes) -> None:
         """The client says something already."""
         if self._early is None:

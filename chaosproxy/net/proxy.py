@@ -319,8 +319,7 @@ class Proxy:
 def _is_idle(link: Link) -> bool:
     """Whether the client waits for nothing that is going to come by itself."""
     talk = link.conversation
-    waiting = talk.describe()["waiting_replies"] or talk.due is not None
-    return talk.raw or not (link.relaying and waiting)
+    return talk.raw or not (talk.waits if link.relaying else link.entrance.waits)
 
 
 def _host_of(client: asyncio.Transport, listening: Address) -> str:

@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from chaosproxy.net import ending
 from chaosproxy.net.ending import Farewell, Finish, Flush, reset, unacknowledged, was_reset
 from tests.net.harness import TIMEOUT, receive_all
 from tests.proxying import wait_for
@@ -221,6 +222,26 @@ def test_farewell_does_not_cut_a_slow_reader(pair):
     time.sleep(0.3)
     assert not pair.side.lost
     assert pair.end() == (b"x" * (16 * MEGA), "FIN")
+
+
+def test_farewell_to_one_that_still_sends(pair, monkeypatch):
+    """Who sends on is waited for a little longer than who is silent, but not for ever."""
+    monkeypatch.setattr(ending, "LINGER", 1.0)
+    farewell = pair.loop.call(lambda: Farewell(pair.transport, eof=False, linger=0.05))
+    began = time.monotonic()
+    while not pair.side.lost:
+        pair.loop.call(farewell.heard)
+        time.sleep(0.01)
+    assert 0.9 < time.monotonic() - began < 10
+    pair.loop.call(farewell.cancel)
+
+
+def test_farewell_to_one_that_is_silent(pair, monkeypatch):
+    """Who sends nothing more is not waited for as long."""
+    monkeypatch.setattr(ending, "LINGER", 60.0)
+    farewell = pair.loop.call(lambda: Farewell(pair.transport, eof=False, linger=0.05))
+    wait_for(lambda: pair.side.lost, "the end")
+    pair.loop.call(farewell.cancel)
 
 
 def test_farewell_under_tls(tls_pair):

@@ -1,0 +1,30 @@
+"""What is still to come on a line: a time, a reply, an answer from the side.
+
+Takes a line; gives when it wants to be woken, whether a rule holds anything up, and whether its client waits for what comes by itself.
+"""
+
+from chaosproxy.core.line import FOREVER, Line
+from chaosproxy.core.slot import Stage
+
+
+def due(line: Line, *others: float) -> float | None:
+    """When the first of all times comes, `others` among them; None for never."""
+    timer = line.timers[0][0] if line.timers else FOREVER
+    first = FOREVER if line.closed else min(*others, line.silent_until, timer)
+    return None if first == FOREVER else first
+
+
+def is_held(line: Line) -> bool:
+    """Whether a rule holds a request or a reply up now."""
+    held = line.head is not None and line.head.stage is not Stage.SETTLE
+    return held or (bool(line.slots) and line.slots[0].full)
+
+
+def is_coming(line: Line, *, timed: bool) -> bool:
+    """Whether something is under way that the client may hear of; `timed`: a time has to come.
+
+    Not what a fault has lost for good, nor anything behind that.
+    """
+    if line.client_silent == FOREVER or (line.slots and line.slots[0].never):
+        return False
+    return timed or bool(line.slots or line.expect or line.asked)
