@@ -59,6 +59,11 @@ class Image:
         """The layers' sizes, the base's first."""
         return [layer["size"] for layer in json.loads(self._facts["Manifest"])["layers"]]
 
+    @property
+    def history(self) -> str:
+        """All that is told of how it was made."""
+        return json.dumps(self._facts["Docker"])
+
     @contextmanager
     def container(self) -> Iterator["Container"]:
         """Give a container of this image; it and what runs in it end with the block."""
@@ -72,12 +77,12 @@ class Image:
 
 
 @contextmanager
-def build(base: str | None) -> Iterator[Image]:
-    """Build the repository's Dockerfile, on another base where one is named."""
-    tag = f"localhost/chaosproxy:test-{os.getpid()}"
+def build(base: str | None, context: Path = ROOT) -> Iterator[Image]:
+    """Build the Dockerfile of a checkout, on another base where one is named."""
+    tag = f"localhost/chaosproxy:test-{os.getpid()}-{context.name}".lower()
     argument = ("--build-arg", f"BASE={base}") if base else ()
     # Docker's own format: the other one has no place for a health check.
-    buildah("bud", "--format", "docker", *_ISOLATION, *argument, "--tag", tag, ROOT)
+    buildah("bud", "--format", "docker", *_ISOLATION, *argument, "--tag", tag, context)
     try:
         yield Image(tag)
     finally:

@@ -5,7 +5,12 @@ proof that the image does the main job and carries nothing that it does not need
 """
 
 import os
-from collections.abc import Iterator
+import re
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from socket import AF_INET, SOCK_STREAM, socket
 
@@ -133,3 +138,104 @@ def test_control_opens_up_with_a_token(image, redis70, token, address):
             **token,
         )
         assert listens_on(ready["pid"], port) == {address}
+
+
+@pytest.mark.parametrize("upstream", ["server", "embedded"])
+def test_read_only(image, redis70, upstream):
+    """With nothing that can be written (an embedded server wants a /tmp), and no capability, it does the main job."""
+    port, control = free_port(), free_port()
+    with image.container() as container:
+        root = str(container.root)
+        tmp = f"mount -t tmpfs tmpfs {root}/tmp && " if upstream == "embedded" else ""
+        environment = {
+            **dict(each.split("=", 1) for each in image.config["Env"]),
+            "CHAOSPROXY_UPSTREAM": redis70.url if upstream == "server" else upstream,
+            "CHAOSPROXY_LISTEN": f"127.0.0.1:{port}",
+            "CHAOSPROXY_CONTROL": f"127.0.0.1:{control}",
+            "CHAOSPROXY_PROFILE": "lost-ack",
+        }
+        settings = shlex.join(f"{name}={value}" for name, value in environment.items())
+        words = shlex.join([*image.config["Entrypoint"], *image.config["Cmd"]])
+        # In a file system of this process alone, so that it is gone with it.
+        script = (
+            f"mount --bind {root} {root} && mount --rbind /dev {root}/dev && "
+            f"mount -o remount,bind,ro {root} && {tmp}"
+            f"exec setpriv --no-new-privs chroot --userspec={image.config['User']} {root} env -i {settings} {words}"
+        )
+        process = subprocess.Popen(
+            ["unshare", "--mount", "sh", "-ec", script], stderr=subprocess.PIPE, text=True
+        )
+        try:
+            wait_until(lambda: process.poll() is not None or answers(port), 30)
+            assert process.poll() is None, process.stderr.read()
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            assert re.search(r"CapEff:\t0+\n", status)
+            assert re.search(r"CapPrm:\t0+\n", status)
+            assert re.search(r"NoNewPrivs:\t1\n", status)
+            with redis.Redis(host="127.0.0.1", port=port, decode_responses=True) as client:
+                assert client.rpush("chat:1", "Hello") == 2
+                assert client.lrange("chat:1", 0, -1) == ["Hello", "Hello"]
+            process.terminate()
+            assert process.wait(15) == 0
+        finally:
+            process.kill()
+            said = process.communicate()[1]
+        assert "Traceback" not in said
+
+
+#: What lies about in checkouts.
+STRAY = (
+    ".env",
+    ".netrc",
+    ".git/config",
+    "id_rsa",
+    "tests/secrets.yaml",
+    "chaosproxy/.env",
+    "chaosproxy/control/token.pem",
+    "chaosproxy/server.key",
+    "profiles/.secret.yaml",
+    "profiles/.env",
+)
+
+
+def test_no_secret_in_it(tmp_path):
+    """Nothing that lies about in a checkout is in a layer, nor has the image a setting that looks like one, nor a file with rights."""
+    reason = buildah.unavailable()
+    if reason is not None:
+        pytest.skip(reason)
+    context = tmp_path / "checkout"
+    for name in ("chaosproxy", "profiles"):
+        shutil.copytree(buildah.ROOT / name, context / name)
+    for name in ("Dockerfile", ".dockerignore", "LICENSE", "README.md", "pyproject.toml"):
+        shutil.copy(buildah.ROOT / name, context / name)
+    for name in STRAY:
+        path = context / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("hunter2-of-the-checkout\n")
+    with (
+        buildah.build(os.environ.get("CHAOSPROXY_BASE_IMAGE"), context) as image,
+        image.container() as container,
+    ):
+        home = container.root / "opt/chaosproxy"
+        files = [path for path in home.rglob("*") if path.is_file() and not path.is_symlink()]
+        assert len(files) > 100
+        assert [path for path in files if b"hunter2" in path.read_bytes()] == []
+        assert [path for path in home.rglob("*") if path.lstat().st_mode & 0o6000] == []
+        assert "hunter2" not in image.history
+        own = {each.partition("=")[0] for each in image.config["Env"] if "CHAOSPROXY" in each}
+        assert own == {"CHAOSPROXY_LISTEN", "CHAOSPROXY_CONTROL"}
+        assert not [
+            each for each in image.config["Env"] if re.search("(?i)token|passw|secret|key=", each)
+        ]
+
+
+def answers(port: int) -> bool:
+    with socket(AF_INET, SOCK_STREAM) as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def wait_until(holds: Callable[[], bool], seconds: float) -> None:
+    """Wait until something holds, or so long."""
+    due = time.monotonic() + seconds
+    while not holds() and time.monotonic() < due:
+        time.sleep(0.05)
