@@ -26,7 +26,7 @@ from chaosproxy.core.measuring import Body, arguments, begins, count, ends, unfi
 from chaosproxy.core.opening import Opening, read_opening
 from chaosproxy.core.returns import Returns
 from chaosproxy.core.slot import Slot
-from chaosproxy.core.strides import is_reply, replies
+from chaosproxy.core.strides import is_long_reply, is_reply, replies
 from chaosproxy.core.syntax import LINES, ProtocolError
 from chaosproxy.core.world import Name, Tally
 
@@ -140,14 +140,12 @@ class Lane:
         if not self.open:
             return False
         if not (self._owed or self._body):
-            # What comes most: one short command of the kind that came last, and nothing is unanswered.
+            # What comes most: one command of the kind that came last, and nothing is unanswered.
             opening = self._opening
-            match = opening.whole(data)
-            if (
-                match
-                and match.lastindex != opening.rest
-                and (opening.glance is None or opening.alone(match, now))
-            ):
+            match, end = opening.whole(data), len(data)
+            if match and match.lastindex == opening.rest:
+                match, end = opening.ends_long(data, 0)
+            if match and end == len(data) and (opening.glance is None or opening.alone(match, now)):
                 opening.tally.count += 1
                 self._unanswered.append((opening.name, now, 1))
                 self._owed = self._place = 1
@@ -265,7 +263,7 @@ class Lane:
 
     def replies(self, data: bytes, now: float) -> bool:
         """Whether these bytes from the upstream may go on as they are; else they must be received next."""
-        if self._owed == 1 and not self._reply and is_reply(data):
+        if self._owed == 1 and not self._reply and (is_reply(data) or is_long_reply(data)):
             name, since, _ = self._unanswered.pop()
             self._owed = 0
             if self._first:

@@ -27,7 +27,7 @@ class Opening:
     """
 
     __slots__ = (
-        "_seen", "all", "arguments", "at", "glance", "name", "raw", "rest", "size", "tally", "whole",
+        "_key", "_long", "_seen", "all", "arguments", "at", "glance", "name", "raw", "rest", "size", "tally", "whole",
     )  # fmt: skip
 
     def __init__(self, name: "Name", raw: bytes, arguments: int) -> None:
@@ -39,6 +39,8 @@ class Opening:
     def over(self) -> None:
         """What is known of the name is not so any more."""
         self.rest = 1
+        self._key = 0
+        self._long: re.Pattern[bytes] | None = None
         self.whole: Callable[[bytes], re.Match[bytes] | None] = _nothing
         self.at: Callable[[bytes, int], re.Match[bytes] | None] = self._learn
         self.all: Callable[[bytes, int], list[Any]] = _none
@@ -47,8 +49,8 @@ class Opening:
         """It has come once more."""
         self._seen += 1
         if self._seen == OFTEN and self.arguments <= strides.MOST_ARGUMENTS:
-            key = self.glance.key_at if self.glance and self.glance.keyed else 0
-            pattern = strides.command(self.raw, self.arguments, key)
+            self._key = self.glance.key_at if self.glance and self.glance.keyed else 0
+            pattern = strides.command(self.raw, self.arguments, self._key)
             self.whole, self.at, self.all = pattern.fullmatch, pattern.match, pattern.findall
             self.rest = pattern.groups
 
@@ -66,8 +68,10 @@ class Opening:
         """
         match, rest = self.at(data, start), self.rest
         glance = self.glance
-        if not match or match.lastindex == rest or (glance and not glance.quick):
+        if glance and not glance.quick:
             return 0, start
+        if not match or match.lastindex == rest:
+            return self._one(data, start, now)
         times, pos = 1, match.end()
         keys: Sequence[bytes] = ()
         if pos < len(data) and data.startswith(self.raw, pos):
@@ -88,6 +92,22 @@ class Opening:
                 if match := self.at(data, pos):
                     pos = match.end()
         return free, pos
+
+    def ends_long(self, data: bytes, start: int) -> tuple[re.Match[bytes] | None, int]:
+        """Whether a command begins here of which only the last argument is long; then its pattern's match, and where it ends."""
+        if self._long is None:
+            if self.whole is _nothing or not 0 <= self._key < self.arguments:
+                return None, start
+            self._long = strides.long_command(self.raw, self.arguments, self._key)
+        match = self._long.match(data, start)
+        return match, match.end() + int(match[self._long.groups]) + 2 if match else start
+
+    def _one(self, data: bytes, start: int, now: float) -> tuple[int, int]:
+        """As `alike`, for one command that `ends_long`."""
+        match, pos = self.ends_long(data, start)
+        if match and pos <= len(data) and self.alone(match, now):
+            return 1, pos
+        return 0, start
 
 
 def read_opening(world: "World", data: bytes, pos: int) -> Opening | None:

@@ -38,6 +38,8 @@ _BULK: Final = r"\$(?:" + "|".join(d + _lengths(d) for d in "1234567890") + r")\
 
 #: One reply, neither an error nor of several values.
 _REPLY: Final = r"[+:_#,(][^\r\n]*\r\n|" + _BULK + r"|\$-1\r\n"
+#: Where a bulk string of some hundred bytes or more begins: how many they are.
+_LENGTH: Final = r"\$([1-9]\d{2,8})\r\n"
 #: Stands last in a pattern for `findall`: takes all that is left, so that nothing is searched, and tells what it is.
 _REST: Final = "|(.+)"
 
@@ -48,10 +50,17 @@ def _compiled(pattern: str) -> re.Pattern[bytes]:
 
 #: Tells whether bytes are one such reply and nothing else.
 is_reply: Final = _compiled(_REPLY).fullmatch
+_long_reply: Final = _compiled(_LENGTH).match
 #: Give an empty string for each such reply that a chunk begins with, then what is left of it, if anything is.
 replies: Final = _compiled(_REPLY + _REST).findall
 #: Give each such reply that a chunk begins with, as it came, then what is left of it, if anything is.
 cut_replies: Final = _compiled(_REPLY + "|.+").findall
+
+
+def is_long_reply(data: bytes) -> bool:
+    """Whether bytes are one bulk string of some hundred bytes or more, and nothing else."""
+    match = _long_reply(data)
+    return match is not None and match.end() + int(match[1]) + 2 == len(data)
 
 
 @lru_cache(maxsize=128)
@@ -61,9 +70,19 @@ def command(opening: bytes, arguments: int, key: int = 0) -> re.Pattern[bytes]:
     Its last group takes anything else: see `replies`. With a `key`, the group before it is that argument as sent, the first
     one being 1. Compiling takes some milliseconds: it is for what comes again and again.
     """
+    return _compiled(_begun(opening, arguments, key) + _REST)
+
+
+@lru_cache(maxsize=128)
+def long_command(opening: bytes, arguments: int, key: int = 0) -> re.Pattern[bytes]:
+    """As `command`, up to where the last argument begins, which is a long one: its length is the last group."""
+    return _compiled(_begun(opening, arguments - 1, key) + _LENGTH)
+
+
+def _begun(opening: bytes, arguments: int, key: int) -> str:
     parts = [_BULK] * arguments
     if 0 < key <= arguments:
         parts[key - 1] = f"({_BULK})"
     elif arguments > FEW:
         parts = [f"(?:{_BULK}){{{arguments}}}"]
-    return _compiled("".join((re.escape(opening).decode("latin-1"), *parts, _REST)))
+    return "".join((re.escape(opening).decode("latin-1"), *parts))

@@ -397,7 +397,11 @@ def alike(random: Random) -> Iterator[bytes]:
     kind = random.choice([b"SET", b"GET", b"INCR", b"RPUSH"])
     for _ in range(random.randint(1, 20)):
         key = b"k:%d" % random.randint(0, 12)
-        more = [b"v" * random.choice([1, 30, 255, 256, 3000])] if kind in {b"SET", b"RPUSH"} else []
+        more = (
+            [b"v" * random.choice([1, 30, 99, 100, 255, 256, 3000])]
+            if kind in {b"SET", b"RPUSH"}
+            else []
+        )
         yield encode_command(kind, key, *more)
         if random.random() < 0.05:
             yield encode_command(b"PING")

@@ -43,9 +43,29 @@ def test_as_many_as_stand_together():
     """Those from a place on, up to another command, a long value, or the end."""
     found, _ = one()
     first = sets(2)
-    for behind in (b"", encode_command(b"GET", b"k"), sets(1, b"x" * 999), sets(1)[:-1], b"rest"):
+    for behind in (b"", encode_command(b"GET", b"k"), sets(1, b"x" * 999)[:-1], sets(1)[:-1], b"x"):
         assert found.alike(b"AB" + first + behind, 2, 0.0) == (2, 2 + len(first))
         assert found.alike(behind, 0, 0.0) == (0, 0)
+
+
+def test_a_long_last_argument():
+    """It ends where it says, be there more behind it or not; a key that is long, or an argument before the last, is not read here."""
+    found, _ = one()
+    for size in (256, 999, 12_345):
+        raw = sets(1, b"\r\n" * (size // 2))
+        assert found.alike(raw, 0, 0.0) == found.alike(raw + raw, 0, 0.0) == (1, len(raw))
+        assert found.alike(raw[:-1], 0, 0.0) == (0, 0)
+        assert found.alike(encode_command(b"SET", b"k" * size, b"v"), 0, 0.0) == (0, 0)
+    assert found.alike(raw.replace(b"$12344", b"$012344"), 0, 0.0) == (0, 0)
+    keyed, talk = one(LATE + ", keys: 'k:3'}}")
+    assert keyed.alike(raw, 0, 0.0) == (1, len(raw))
+    assert keyed.alike(encode_command(b"SET", b"k:3", b"x" * 500), 0, 0.0) == (0, 0)
+    assert talk.world.engine.rules[0].matched == 0
+    get = Opening(talk.world.name(b"GET"), b"*2\r\n$3\r\nGET\r\n", 1)
+    for _ in range(OFTEN):
+        assert get.ends_long(b"", 0) == (None, 0)
+        get.alike(b"", 0, 0.0)
+    assert get.alike(encode_command(b"GET", b"k" * 300), 0, 0.0) == (1, 306 + len(get.raw) + 2)
 
 
 def test_what_a_rule_would_act_on_is_left():

@@ -101,6 +101,24 @@ def test_replies_are_found_as_they_are_framed(head: list[bytes], other: bytes, t
         assert frame.raw == each
 
 
+@settings(max_examples=200, deadline=None)
+@given(SHORT, st.integers(0, 5000), st.integers(0, 3))
+def test_a_long_last_argument_is_told_by_its_length(key: bytes, size: int, cut: int):
+    """A header of three digits or more, written as servers write it; then it ends so many bytes further on, whatever they are."""
+    value = b"\r" * size
+    raw = encode_command(b"SET", key, value)
+    for number, group in ((0, 1), (1, 2)):
+        match = strides.long_command(opening_of([b"SET", b"", b""]), 2, number).match(raw)
+        assert (match is not None) == (size >= 100)
+        if match:
+            assert match.end() + int(match[group]) + 2 == len(raw)
+            assert number == 0 or match[1] == b"$%d\r\n%s\r\n" % (len(key), key)
+    reply = b"$%d\r\n%s\r\n" % (size, value)
+    assert strides.is_long_reply(reply[: len(reply) - cut]) == (size >= 100 and not cut)
+    assert not strides.is_long_reply(reply.replace(b"$", b"$0", 1))
+    assert not strides.is_long_reply(reply + b"\0")
+
+
 @pytest.mark.parametrize("data", [b"?", b"$x\r\n"])
 def test_what_no_framer_reads(data: bytes):
     """What is no reply is left, whole."""
