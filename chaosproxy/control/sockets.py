@@ -279,8 +279,9 @@ class Sockets:
         connection.due, connection.latest = now + PATIENCE, now + LONGEST_ANSWER
         self._write(connection)
         if connection.out and self._holds_too_much():
-            reading = [each for each in self._connections if each.out]
-            self._drop(min(reading, key=lambda each: each.since))
+            slower = [each for each in self._connections if each.out and each is not connection]
+            if slower:
+                self._drop(min(slower, key=lambda each: each.since))
 
     def _write(self, connection: Visitor) -> None:
         with suppress(BlockingIOError):
