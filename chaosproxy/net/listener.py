@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Final
 
 from chaosproxy.net.address import Address
+from chaosproxy.net.keepalive import keep_alive
 
 #: Connections the kernel keeps for us while the loop is busy; bounded by net.core.somaxconn.
 BACKLOG: Final = 4096
@@ -78,7 +79,7 @@ class Listener:
                         factory, sock=taken, ssl=tls, backlog=accepts, ssl_shutdown_timeout=goodbye
                     )
                 )
-            self._queue_all(loop)
+            self._set_up(loop)
             return address
         if address.path:
             _remove_stale(address.path)
@@ -87,7 +88,7 @@ class Listener:
             )
             self._servers.append(server)
             self._path = address.path
-            self._queue_all(loop)
+            self._set_up(loop)
             return address
         found = await loop.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -101,16 +102,16 @@ class Listener:
             )
             self._servers.append(server)
             port = port or server.sockets[0].getsockname()[1]
-        self._queue_all(loop)
+        self._set_up(loop)
         return Address(address.host, port)
 
-    def _queue_all(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Have the kernel keep as many for us on every loop."""
-        if isinstance(loop, asyncio.SelectorEventLoop):
-            for server in self._servers:
-                for listening in server.sockets:
-                    with listening.dup() as same:
-                        same.listen(BACKLOG)
+    def _set_up(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Have the kernel keep as many for us on every loop, and notice which of them vanish."""
+        for listening in (each for server in self._servers for each in server.sockets):
+            keep_alive(listening)
+            if isinstance(loop, asyncio.SelectorEventLoop):
+                with listening.dup() as same:
+                    same.listen(BACKLOG)
 
     def close(self) -> None:
         """Accept no more; connections that are open stay so."""
