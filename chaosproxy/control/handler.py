@@ -181,6 +181,8 @@ class Handler(BaseHTTPRequestHandler):
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """What the base refuses by itself (no HTTP, too many headers) is said in JSON too."""
         del explain
+        if code in {HTTPStatus.REQUEST_URI_TOO_LONG, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE}:
+            self._serving.backend.limits.reached("control_head")
         # What is no HTTP at all is HTTP/0.9 to the base, which has no status.
         self.request_version = self.protocol_version
         self.close_connection = True

@@ -208,7 +208,6 @@ class Sockets:
         if handler is None:
             head = connection.take_head()
             if head is None and len(came) > MOST_HEAD:
-                self._serving.backend.limits.reached("control_head")
                 line = came.find(b"\n", 0, MOST_HEAD)
                 status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
                 status = HTTPStatus.REQUEST_URI_TOO_LONG if line < 0 else status
