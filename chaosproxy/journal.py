@@ -22,6 +22,11 @@ Event = dict[str, Any]
 
 #: So many events are kept in memory.
 KEPT: Final = 10_000
+#: All of them together take so many bytes at most, but for a single one that is larger.
+MOST_BYTES: Final = 32 << 20
+#: What one takes without keys, and what each key takes beside its own bytes.
+_LEAST: Final = 1000
+_EACH: Final = 60
 
 
 class Journal:
@@ -34,7 +39,10 @@ class Journal:
     def __init__(self, now: float, *, redact: bool = False, kept: int = KEPT) -> None:
         self._start = now
         self._secret = secrets.token_bytes(32) if redact else None
-        self._events: deque[Event] = deque(maxlen=kept)
+        self._kept = kept
+        # Each with its size: what a command of millions of keys says of itself is no small thing.
+        self._events: deque[tuple[Event, int]] = deque()
+        self._size = 0
         self._changed = Condition()
         self._file: Lines | None = None
         self._lost = 0
@@ -98,9 +106,12 @@ class Journal:
             ]
         with self._changed:
             self.last += 1
-            if len(self._events) == self._events.maxlen:
+            size = _size(fired)
+            self._events.append((event, size))
+            self._size += size
+            while len(self._events) > self._kept or (self._size > MOST_BYTES and self._size > size):
+                self._size -= self._events.popleft()[1]
                 self.dropped += 1
-            self._events.append(event)
             self._changed.notify_all()
         if self._file is not None:
             self._file.write(_line(event))
@@ -115,7 +126,7 @@ class Journal:
         with self._changed:
             if wait > 0:
                 self._changed.wait_for(lambda: self.last > after, wait)
-            events = [event for event in self._events if event["n"] > after]
+            events = [event for event, _ in self._events if event["n"] > after]
             return events, self.last, self.dropped
 
     def clear(self) -> int:
@@ -123,6 +134,7 @@ class Journal:
         with self._changed:
             self.dropped += len(self._events)
             self._events.clear()
+            self._size = 0
             return self.last
 
     def _keys(self, keys: tuple[bytes, ...]) -> Event:
@@ -142,6 +154,12 @@ class Journal:
 
     def _hidden(self, value: bytes) -> str:
         return hmac.new(self._secret or b"", value, hashlib.sha256).hexdigest()[:16]
+
+
+def _size(fired: Fired) -> int:
+    """About how many bytes an event takes."""
+    keys = [*fired.keys, *(key for _, keys, _ in fired.writes for key in keys)]
+    return _LEAST + len(fired.detail) + sum(map(len, keys)) + _EACH * len(keys)
 
 
 def _line(value: Mapping[str, object]) -> bytes:

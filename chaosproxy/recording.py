@@ -19,12 +19,13 @@ class RecordingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """A recording and what it was made with."""
+    """A recording and what it was made with; `missing`: events that are not in it, by their numbers (a full disk)."""
 
     seed: int
     profile: str
     profile_sha256: str
     recording: Recording
+    missing: int = 0
 
 
 def read_recording(path: Path) -> RecordedRun:
@@ -51,7 +52,8 @@ def read_recording(path: Path) -> RecordedRun:
         recording = Recording.of(events)
     except ValueError as error:
         raise RecordingError(f"{path}: {error}") from None
-    return RecordedRun(seed, profile, digest, recording)
+    last = max((int(str(event["n"])) for event in events), default=0)
+    return RecordedRun(seed, profile, digest, recording, last - len(events))
 
 
 def _object(path: Path, number: int, line: bytes) -> dict[str, object]:

@@ -262,7 +262,7 @@ class Service:
     def add_listener(self, name: str, listen: str, upstream: str) -> str:
         """Listen there too, with that server behind; give where. Raises OSError, and ValueError for what is no address."""
         where, server = parse_address(listen), parse_address(upstream)
-        return self._loop.run(steer.add_listener(self._proxy, name, where, server))
+        return self._loop.run(steer.add_listener(self._proxy, name, where, server), GRACE)
 
     def remove_listener(self, name: str) -> None:
         """Listen there no more, and end who came by it."""

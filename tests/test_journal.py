@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 
+from chaosproxy import journal as journal_module
 from chaosproxy.core.effect import Fired
 from chaosproxy.journal import Journal
 
@@ -183,6 +184,24 @@ def test_memory_is_bounded():
     journal.clear()
     assert (journal.events(), journal.dropped) == ([], 5)
     assert journal.record(FIRED, 0)["n"] == 6
+
+
+def test_memory_is_bounded_in_bytes(monkeypatch):
+    """However many keys a command has: the oldest events go first, and the last one stays whatever it takes."""
+    monkeypatch.setattr(journal_module, "MOST_BYTES", 10_000)
+    journal = Journal(0.0)
+    for _ in range(20):
+        journal.record(FIRED, 1.0)
+    assert 5 <= len(journal.events()) <= 9
+    journal.record(replace(FIRED, keys=(b"k" * 7000,)), 1.0)
+    assert [event["n"] for event in journal.events()] == [20, 21]
+    journal.record(replace(FIRED, keys=(b"k",) * 1000), 1.0)
+    assert [event["n"] for event in journal.events()] == [22]
+    assert journal.dropped == 21
+    journal.clear()
+    for _ in range(6):
+        journal.record(FIRED, 1.0)
+    assert len(journal.events()) == 6
 
 
 def test_waiting_for_an_event():

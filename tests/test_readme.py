@@ -139,12 +139,41 @@ def test_the_first_command_from_nothing(tmp_path):
     assert (done.stdout.strip(), done.stderr) == (promised(), "")
 
 
-@pytest.mark.parametrize("file", ["README.md", "CHANGELOG.md", ".github/CONTRIBUTING.md"])
+@pytest.mark.parametrize(
+    "file", ["README.md", "CHANGELOG.md", ".github/CONTRIBUTING.md", ".github/SECURITY.md"]
+)
 def test_links(file):
     """What a page links to inside the repository is there."""
     targets = re.findall(r"\]\(([^)#]+)[^)]*\)", (ROOT / file).read_text())
     inside = [target for target in targets if "://" not in target]
     assert [target for target in inside if not (ROOT / file).parent.joinpath(target).exists()] == []
+
+
+def test_security():
+    """Each row of what strangers can and cannot do names tests, and each of these is one that pytest finds."""
+    section = README.partition("\n## Security\n")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ") and "|---" not in line]
+    bodies = [row for row in rows if not row.endswith("| proved by |")]
+    assert len(bodies) >= 15
+    named = [re.findall(r"`([\w/]+\.py::\w+)`", row.rpartition(" | ")[2]) for row in bodies]
+    assert [row for row, tests in zip(bodies, named, strict=True) if not tests] == []
+    # Nothing else stands in that column, so that nothing there is believed unchecked.
+    rest = [re.sub(r"`[\w/]+\.py::\w+`,? ?", "", row.rpartition(" | ")[2]) for row in bodies]
+    assert set(rest) == {"|"}
+    wanted = {f"tests/{each}" for tests in named for each in tests}
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", ""),
+            *("-p", "no:cacheprovider", "-p", "no:cov", *sorted(wanted)),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = {line.partition("[")[0] for line in done.stdout.splitlines() if "::" in line}
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert wanted <= found
 
 
 def test_profiles():

@@ -17,6 +17,16 @@ def test_read(tmp_path: Path):
     run = read_recording(path)
     assert (run.seed, run.profile, run.profile_sha256) == (7, "lost-ack", "ab")
     assert [recorded.command for recorded in run.recording.unplayed()] == ["SET"]
+    assert run.missing == 0
+
+
+def test_what_it_lacks(tmp_path: Path):
+    """Numbers that are missing are events that could not be written; those behind the last one nobody can know."""
+    path = tmp_path / "events.jsonl"
+    path.write_text(HEADER + "".join(EVENT.replace("1,", f"{n},", 1) for n in (1, 2, 5, 7)))
+    assert read_recording(path).missing == 3
+    path.write_text(HEADER)
+    assert read_recording(path).missing == 0
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 Takes them as click has read them; gives Settings, or a usage error that says what would be right.
 """
 
+import logging
 import secrets
 import shlex
 import ssl
@@ -24,6 +25,8 @@ from chaosproxy.net.tls import server_context
 from chaosproxy.profile import ProfileError, find, load
 from chaosproxy.recording import RecordedRun, RecordingError, read_recording
 from chaosproxy.service import Settings
+
+_log = logging.getLogger("chaosproxy.settings")
 
 T = TypeVar("T")
 DEFAULT_PROFILE = "calm"
@@ -170,6 +173,10 @@ class RunOptions:
         if self.seed not in (None, recorded.seed):
             raise click.UsageError(
                 f"--seed {self.seed}: the recording was made with seed {recorded.seed}, and a replay needs that one"
+            )
+        if recorded.missing > 0:
+            _log.warning(
+                "%s lacks %d events: what they did is not done again", self.replay, recorded.missing
             )
         return recorded
 

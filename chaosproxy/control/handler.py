@@ -7,6 +7,11 @@ asked: sockets does, for all at once.
 import json
 import logging
 import re
+from email.errors import (
+    FirstHeaderLineIsContinuationDefect,
+    MalformedHeaderDefect,
+    MissingHeaderBodySeparatorDefect,
+)
 from email.message import Message
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
@@ -27,6 +32,12 @@ MOST_HEAD: Final = 64 << 10
 _METHOD: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,40}")
 #: In a head: what some readers take for the end of a line or of the head and others do not, and a line that goes on.
 _ODD: Final = re.compile(rb"\r(?!\n)|[\0\v\f]|\n[ \t]")
+#: What the base notes about header lines that are none; what it makes of a body's parts, which it has not seen, says nothing.
+_OF_LINES: Final = (
+    FirstHeaderLineIsContinuationDefect,
+    MalformedHeaderDefect,
+    MissingHeaderBodySeparatorDefect,
+)
 #: More digits than any length has.
 _MOST_DIGITS: Final = 18
 
@@ -136,7 +147,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _body_length(self) -> int:
         """How long the body is, where all who may stand in between agree on that. Raises Refused."""
-        if self._odd or self.headers.defects:
+        if self._odd or any(isinstance(each, _OF_LINES) for each in self.headers.defects):
             self.close_connection = True
             raise Refused(HTTPStatus.BAD_REQUEST, "these are no header lines")
         if "Transfer-Encoding" in self.headers:
@@ -181,6 +192,8 @@ class Handler(BaseHTTPRequestHandler):
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """What the base refuses by itself (no HTTP, too many headers) is said in JSON too."""
         del explain
+        if code in {HTTPStatus.REQUEST_URI_TOO_LONG, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE}:
+            self._serving.backend.limits.reached("control_head")
         # What is no HTTP at all is HTTP/0.9 to the base, which has no status.
         self.request_version = self.protocol_version
         self.close_connection = True

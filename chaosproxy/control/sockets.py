@@ -208,7 +208,6 @@ class Sockets:
         if handler is None:
             head = connection.take_head()
             if head is None and len(came) > MOST_HEAD:
-                self._serving.backend.limits.reached("control_head")
                 line = came.find(b"\n", 0, MOST_HEAD)
                 status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
                 status = HTTPStatus.REQUEST_URI_TOO_LONG if line < 0 else status
@@ -279,8 +278,9 @@ class Sockets:
         connection.due, connection.latest = now + PATIENCE, now + LONGEST_ANSWER
         self._write(connection)
         if connection.out and self._holds_too_much():
-            reading = [each for each in self._connections if each.out]
-            self._drop(min(reading, key=lambda each: each.since))
+            slower = [each for each in self._connections if each.out and each is not connection]
+            if slower:
+                self._drop(min(slower, key=lambda each: each.since))
 
     def _write(self, connection: Visitor) -> None:
         with suppress(BlockingIOError):

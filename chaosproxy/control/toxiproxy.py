@@ -259,7 +259,7 @@ class Toxiproxy:
             self._check(proxy)
             proxy.listen = self._behind.add_listener(proxy.listener, proxy.listen, proxy.upstream)
         except (OSError, ValueError) as error:
-            raise _bad(str(error)) from None
+            raise _bad(str(error) or f"{proxy.listen}: no answer in time") from None
         proxy.enabled = True
 
     def _check(self, proxy: _Proxy) -> None:

@@ -56,6 +56,8 @@ TURNING: Final = frozenset(
 #: What clients send to introduce themselves, before their first other command.
 HANDSHAKE: Final = frozenset({b"HELLO", b"AUTH", b"CLIENT", b"SELECT", b"INFO", b"COMMAND"})
 
+#: Most connections hold none: one for all, which nobody adds to.
+_NO_CHANNELS: Final[Channels] = {}
 _MONITOR_LINE = re.compile(rb"\+\d+\.\d{6} \[")
 
 
@@ -72,7 +74,7 @@ class Modes:
     skip: bool = False
     asking: bool = False
     monitor: bool = False
-    channels: Channels = field(default_factory=dict)
+    channels: Channels = field(default_factory=lambda: _NO_CHANNELS)
 
     @property
     def simple(self) -> bool:
@@ -168,7 +170,7 @@ class Modes:
             pass  # it was refused without a word
         elif reply is None and (name in SUBSCRIBE or name in UNSUBSCRIBE):
             # Servers from 7.0 on confirm it all the same, which changes nothing any more; before, nothing comes.
-            channels.follow(name, args, self.channels)
+            channels.follow(name, args, self._own_channels())
         elif reply is None or reply.kind != ord("-") or (skipped and name == b"CLIENT"):
             self._turn(name, args, reply)
 
@@ -197,7 +199,11 @@ class Modes:
 
     def confirm(self, raw: bytes) -> None:
         """A (un)subscription has been confirmed, asked for or not."""
-        channels.confirm(raw, self.channels)
+        channels.confirm(raw, self._own_channels())
+
+    def _own_channels(self) -> Channels:
+        self.channels = self.channels or {}
+        return self.channels
 
     def unsolicited(self, frame: ReplyFrame) -> bool:
         """Whether this frame answers no command, unless it confirms one: messages, invalidations, MONITOR's lines."""

@@ -282,24 +282,36 @@ def elements(raw: bytes) -> tuple[bytes, list[bytes], list[bytes]]:
     are its keys and values in turn; an element's attributes belong to it. Each byte of `raw` is in
     exactly one of the parts. A null has no elements. Raises ProtocolError for anything else.
     """
-    value = raw
-    while value[:1] == b"|":
-        found = read_length(value, 0)
-        inside = frames_of(value[found[1] :]) if found else []
-        if not inside:
+    at = 0
+    while raw[at : at + 1] == b"|":
+        found = read_length(raw, at)
+        if found is None:
             raise ProtocolError("an attribute of nothing")
-        value = inside[-1].raw
-    found = read_length(value, 0) if value and value[0] in WIDTH else None
+        at = _behind(raw, at + found[1], 2 * found[0])
+    found = read_length(raw, at) if raw[at : at + 1] and raw[at] in WIDTH else None
     if found is None:
         raise ProtocolError(f"{raw[:1]!r} begins no aggregate")
     parts: list[bytes] = []
     pushes: list[bytes] = []
-    for frame in frames_of(value[found[1] :]):
+    for frame in frames_of(raw[at + found[1] :]):
         aside = frame.kind == _PUSH and frame.head not in CONFIRMATIONS
         (pushes if aside else parts).append(frame.raw)
-    if len(parts) != max(0, found[0]) * WIDTH[value[0]]:
+    if len(parts) != max(0, found[0]) * WIDTH[raw[at]]:
         raise ProtocolError(f"{len(parts)} elements behind {raw[:1]!r}")
-    return raw[: len(raw) - len(value) + found[1]], parts, pushes
+    return raw[: at + found[1]], parts, pushes
+
+
+def _behind(raw: bytes, pos: int, number: int) -> int:
+    """Where so many values end that begin at `pos`, looking at hardly more than them; raises ProtocolError if they do not."""
+    framer, piece, step = ReplyFramer(), b"*%d\r\n" % number, HEAD
+    begin = pos - len(piece)
+    framer.feed(piece)
+    while (frame := framer.next()) is None:
+        if pos >= len(raw):
+            raise ProtocolError("an attribute of nothing")
+        framer.feed(raw[pos : pos + step])
+        pos, step = pos + step, 2 * step
+    return begin + len(frame.raw)
 
 
 def frames_of(raw: bytes) -> list[ReplyFrame]:

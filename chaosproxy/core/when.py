@@ -16,6 +16,10 @@ from chaosproxy.core.rule import When
 _ROLLS: Final = Struct("<8Q")
 _A_HASH: Final = 8
 _BITS: Final = 2.0**-53
+#: Of how many keys or connections is counted; the longest untouched is forgotten first, and begins anew.
+MOST_SCOPES: Final = 65536
+#: A longer key is counted by its digest, in bytes.
+LONGEST_KEY: Final = 256
 #: So far ahead is looked for the next match whose roll is low enough, in matches.
 _FAR: Final = 64
 #: Reasons for which a match is not even counted.
@@ -84,7 +88,10 @@ class Counter:
         """
         when = self._when
         per = self._scope(exchange, key) if self._divided else ""
-        ordinal = self._seen[per] = self._seen.get(per, 0) + 1
+        seen = self._seen
+        ordinal = seen[per] = seen.pop(per, 0) + 1
+        if len(seen) > MOST_SCOPES:
+            self._forget(next(iter(seen)))
         if self._recording is not None:
             return self._replayed(self._recording, exchange, per, ordinal)
         asleep = self._timed or not (self.enabled and self.armed)
@@ -184,14 +191,22 @@ class Counter:
     def give_back(self, turn: Turn) -> None:
         """It could not act on this match after all: that spends neither its limit nor a request."""
         if self._recording is None and turn.ordinal:
-            self._selected[turn.per] -= 1
+            if turn.per in self._selected:
+                self._selected[turn.per] -= 1
             self.requests += self._when.trigger is not None and self.spends
 
     def _scope(self, exchange: Exchange, key: bytes | None) -> str:
         """What this match counts in, where that is not the whole fault: its key, or its connection."""
         if self._when.per == "connection":
             return str(exchange.connection)
+        if key is not None and len(key) > LONGEST_KEY:
+            return f"blake2b:{blake2b(key).hexdigest()}"
         return "" if key is None else key.decode("latin-1")
+
+    def _forget(self, per: str) -> None:
+        """There are too many: what was counted there is counted no more."""
+        for counts in (self._seen, self._counts, self._selected):
+            counts.pop(per, None)
 
     def _replayed(
         self, recording: Recording, exchange: Exchange, per: str, ordinal: int

@@ -1,12 +1,11 @@
 """One client's connection: its socket, the socket to the server, and the conversation between them.
 
-Takes what both sockets receive and the time; gives it to the conversation, writes what that answers, one write a side,
-and carries out its effects.
+Takes what both sockets receive and the time; gives it to the conversation, and carries out what that wants, one write a side.
 """
 
 import asyncio
 from collections.abc import Callable
-from time import monotonic
+from time import monotonic, time
 from typing import TYPE_CHECKING, Final, Literal
 
 from chaosproxy.core.conversation import Conversation
@@ -108,6 +107,7 @@ class Link:
                 upstream.write(data)
                 return
             self._counts.read_client += len(data)
+            self._proxy.world.epoch = time() - now  # which is set, or stops while a machine sleeps
             self.conversation.receive_from_client(data, now)
             self._settle(now)
         except Exception as error:  # noqa: BLE001 - it ends this connection and no other

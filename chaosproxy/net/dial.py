@@ -10,10 +10,12 @@ import os
 import socket
 import ssl
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from chaosproxy.net.address import Address
+from chaosproxy.net.keepalive import keep_alive
 
 Reason = Literal["refused", "unreachable", "timeout", "name", "tls", "other"]
 P = TypeVar("P", bound=asyncio.Protocol)
@@ -43,7 +45,12 @@ class Dialler:
             raise DialError("name", "it is not known yet where the server is")
         try:
             async with asyncio.timeout(self.timeout):
-                return await self._connect(factory)
+                transport, protocol = await self._connect(factory)
+                with suppress(
+                    OSError
+                ):  # who has accepted may be gone already, which is no failure to connect
+                    keep_alive(transport.get_extra_info("socket"))
+                return transport, protocol
         except TimeoutError:
             text = f"{self.address}: no connection within {self.timeout:g} s"
             raise DialError("timeout", text) from None

@@ -11,12 +11,15 @@ import ssl
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from chaosproxy.net.address import Address
+from chaosproxy.net.keepalive import keep_alive
 
 #: Connections the kernel keeps for us while the loop is busy; bounded by net.core.somaxconn.
 BACKLOG: Final = 4096
+#: How long a TLS client may take to say who it is and to hear who we are, in seconds: until then nobody counts it.
+TLS_HELLO: Final = 10.0
 #: How long a TLS client's half of the goodbye is waited for, in seconds.
 TLS_GOODBYE: Final = 1.0
 
@@ -66,28 +69,24 @@ class Listener:
     ) -> Address:
         """Listen; port 0 asks the kernel for one. Raises OSError, whose strerror says why."""
         loop = asyncio.get_running_loop()
-        goodbye = TLS_GOODBYE if tls else None
         # To asyncio's own loop it is how many it accepts in a row, too: and where there are no descriptors left, how often it fails
         # in a row, each time in so many words.
         accepts = 1 if isinstance(loop, asyncio.SelectorEventLoop) else BACKLOG
+        how: dict[str, Any] = {"ssl": tls, "backlog": accepts}
+        if tls is not None:
+            how |= {"ssl_handshake_timeout": TLS_HELLO, "ssl_shutdown_timeout": TLS_GOODBYE}
         if self._reserved:
             reserved, self._reserved = self._reserved, []
             for taken in reserved:
-                self._servers.append(
-                    await loop.create_server(
-                        factory, sock=taken, ssl=tls, backlog=accepts, ssl_shutdown_timeout=goodbye
-                    )
-                )
-            self._queue_all(loop)
+                self._servers.append(await loop.create_server(factory, sock=taken, **how))
+            self._set_up(loop)
             return address
         if address.path:
             _remove_stale(address.path)
-            server = await loop.create_unix_server(
-                factory, address.path, ssl=tls, backlog=accepts, ssl_shutdown_timeout=goodbye
-            )
+            server = await loop.create_unix_server(factory, address.path, **how)
             self._servers.append(server)
             self._path = address.path
-            self._queue_all(loop)
+            self._set_up(loop)
             return address
         found = await loop.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -96,21 +95,19 @@ class Listener:
         port = address.port
         # A name may stand for several addresses. The kernel would give each a port of its own.
         for host in hosts if port else hosts[:1]:
-            server = await loop.create_server(
-                factory, host, port, ssl=tls, backlog=accepts, ssl_shutdown_timeout=goodbye
-            )
+            server = await loop.create_server(factory, host, port, **how)
             self._servers.append(server)
             port = port or server.sockets[0].getsockname()[1]
-        self._queue_all(loop)
+        self._set_up(loop)
         return Address(address.host, port)
 
-    def _queue_all(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Have the kernel keep as many for us on every loop."""
-        if isinstance(loop, asyncio.SelectorEventLoop):
-            for server in self._servers:
-                for listening in server.sockets:
-                    with listening.dup() as same:
-                        same.listen(BACKLOG)
+    def _set_up(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Have the kernel keep as many for us on every loop, and notice which of them vanish."""
+        for listening in (each for server in self._servers for each in server.sockets):
+            keep_alive(listening)
+            if isinstance(loop, asyncio.SelectorEventLoop):
+                with listening.dup() as same:
+                    same.listen(BACKLOG)
 
     def close(self) -> None:
         """Accept no more; connections that are open stay so."""

@@ -9,7 +9,7 @@ import logging
 import sys
 from collections.abc import Sequence
 from functools import partial
-from time import monotonic, time
+from time import monotonic
 from typing import Final
 
 from chaosproxy.core.admission import admit
@@ -205,8 +205,6 @@ class Proxy:
         number, now, host = next(self._numbers), monotonic(), _host_of(client, route.address)
         # Counting takes a while: only where a rule asks.
         others = self.links.values() if self.world.engine.connection_rules else ()
-        # Looked at again and again: the clock is set now and then, and the other one stops while a machine sleeps.
-        self.world.epoch = time() - now
         count = sum(not link.ended for link in others)
         admitted, effects = admit(
             self.world.engine,

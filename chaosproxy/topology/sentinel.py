@@ -33,6 +33,8 @@ class Place:
     kind: Kind = "server"
 
 
+#: Deeper than any Sentinel nests what it says.
+_DEEPEST: Final = 8
 #: Gives where a client finds what is there; None: as it is.
 Find = Callable[[Place], tuple[bytes, int] | None]
 
@@ -52,12 +54,12 @@ def places(raw: bytes) -> list[Place]:
 def translated(raw: bytes, find: Find) -> bytes:
     """The reply with the addresses that `find` gives."""
     try:
-        return _of(raw, find)
+        return _of(raw, find, _DEEPEST)
     except (ProtocolError, ValueError, IndexError):
         return raw
 
 
-def _of(raw: bytes, find: Find) -> bytes:
+def _of(raw: bytes, find: Find, depth: int) -> bytes:
     kind = raw[:1]
     if kind in {b"$", b"="}:
         return _with_text(raw, lambda text: _INFO.sub(lambda match: _info(match, find), text))
@@ -76,7 +78,8 @@ def _of(raw: bytes, find: Find) -> bytes:
     elif b"ip" in words[::2] and b"port" in words[::2]:
         _fields(parts, words, find)
     else:
-        parts = [_of(part, find) if part[:1] in {b"*", b"%"} else part for part in parts]
+        inside = [b"*", b"%"] if depth else []
+        parts = [_of(part, find, depth - 1) if part[:1] in inside else part for part in parts]
     return header + b"".join(parts)
 
 

@@ -43,6 +43,8 @@ class Backend:
         host, _, port = listen.rpartition(":")
         if port == "1":
             raise OSError("address already in use")
+        if port == "2":
+            raise TimeoutError
         port = port if port != "0" else str(40000 + len(self.listeners))
         self.listeners[name] = (f"{host}:{port}", upstream)
         return f"{host}:{port}"

@@ -116,6 +116,15 @@ def test_nonsense(raw, sent, status):
     assert b'{"error": ' in said
 
 
+def test_limits_are_counted(raw, backend):
+    """Too long an address, too many header lines, too large a body: each is one more."""
+    raw(b"GET /" + b"x" * 70000 + b" HTTP/1.1\r\n\r\n")
+    raw(b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 101 + b"\r\n")
+    raw(b"PUT /profile HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999999\r\n\r\n")
+    counted = dict(backend.limits.items())
+    assert (counted["control_head"], counted["control_body"]) == (2, 1)
+
+
 def test_guarded(serve):
     """Foreign names are refused before anything is looked at; open routes are not asked for a name."""
     server = serve()

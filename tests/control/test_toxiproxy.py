@@ -2,6 +2,7 @@
 
 import pytest
 
+from chaosproxy.control import toxiproxy as toxiproxy_module
 from chaosproxy.control.answer import Refused
 from chaosproxy.control.toxiproxy import Toxiproxy, freely
 from chaosproxy.net.address import parse_address
@@ -145,6 +146,8 @@ def test_refused(toxiproxy, behind):
         (400, "missing required field: upstream", lambda: toxiproxy.create({"name": "x"})),
         (400, "x: expected HOST:PORT", lambda: toxiproxy.create({"name": "x", "upstream": "x"})),
         (400, "address already in use", lambda: make(toxiproxy, "x", listen="127.0.0.1:1")),
+        (400, "127.0.0.1:2: no answer in time", lambda: make(toxiproxy, "x", listen="127.0.0.1:2")),
+        (400, "name: expected up to", lambda: make(toxiproxy, "x" * 101)),
         (400, "listen: expected host:port", lambda: make(toxiproxy, "x", listen=7)),
         (400, "missing required field: upstream", lambda: toxiproxy.update("redis", {"upstream": 7})),
         (400, "a unix socket", lambda: make(toxiproxy, "x", listen="unix:/x")),
@@ -191,3 +194,28 @@ def test_who_may_listen_anywhere(control, token, listen, free):
     """Who has a token, or asks what was opened to others, or whose proxy others reach anyway."""
     assert freely(parse_address(control), token, parse_address(listen)) is free
     assert freely(None, None, parse_address("127.0.0.1:1")) is False
+
+
+def test_so_many_and_no_more(behind, monkeypatch):
+    """Each is a listener: of these there can be so many, which is counted, and one that goes makes room."""
+    monkeypatch.setattr(toxiproxy_module, "MOST_PROXIES", 2)
+    toxiproxy = Toxiproxy(behind, freely=False)
+    make(toxiproxy, "a")
+    make(toxiproxy, "b")
+    assert refused(lambda: make(toxiproxy, "c")) == (400, "there are 2 proxies already")
+    assert dict(behind.limits.items())["toxiproxy"] == 1
+    toxiproxy.delete("a")
+    make(toxiproxy, "c")
+    assert list(toxiproxy.proxies()) == ["b", "c"]
+
+
+def test_an_upstream_that_is_no_text(behind):
+    """Whatever JSON there is in place of an address is refused, as a new one and as a change."""
+    toxiproxy = Toxiproxy(behind, freely=False)
+    make(toxiproxy)
+    for wrong in (5, {"a": 1}, [1], True):
+        assert refused(lambda wrong=wrong: toxiproxy.update("redis", {"upstream": wrong}))[0] == 400
+        assert (
+            refused(lambda wrong=wrong: toxiproxy.create({"name": "x", "upstream": wrong}))[0]
+            == 400
+        )

@@ -5,6 +5,7 @@ Takes commands and a server's replies; gives proof that what the client gets is 
 
 import pytest
 
+from chaosproxy.core.modes import Modes
 from tests.conversation import Talk, reply
 
 #: Looks at every reply, acts on none.
@@ -372,3 +373,12 @@ def test_subscriptions_without_replies(quiet, confirmed):
 
 def subscribed(channel: str, count: int, un: str = "") -> str:
     return f'>["{un}subscribe" "{channel}" :{count}]'
+
+
+def test_nobody_holds_what_another_one_does():
+    """What one connection subscribes to, its confirmation or not, is no other's."""
+    confirmed, silent, other = Modes(), Modes(), Modes()
+    confirmed.confirm(b"*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n")
+    silent.settle(b"SUBSCRIBE", (b"SUBSCRIBE", b"b"), None)
+    assert (confirmed.subscribed, silent.subscribed, other.subscribed) == (True, True, False)
+    assert Modes().channels == other.channels == {}

@@ -2,6 +2,7 @@
 
 import tracemalloc
 from dataclasses import replace
+from time import process_time
 
 import pytest
 
@@ -335,3 +336,28 @@ def test_exec_with_pushes_inside(any_server):
 def test_head_is_short():
     """The framer rests on it: a line that is not held to its end is no head."""
     assert HEAD < LINE
+
+
+def test_many_attributes_ahead():
+    """A server that begins a reply with any number of attributes keeps nobody busy: each is looked at once."""
+    count = 20_000
+    ahead = b"|1\r\n+a\r\n+b\r\n" * count
+    began = process_time()
+    header, parts, pushes = elements(ahead + b"*2\r\n:1\r\n:2\r\n")
+    assert process_time() - began < 20
+    assert (header, parts, pushes) == (ahead + b"*2\r\n", [b":1\r\n", b":2\r\n"], [])
+
+
+def test_deep_nesting():
+    """Ten thousand deep is one reply like any other, of every kind that has something inside."""
+    # A push inside another one is none of its elements, and an attribute is about one more value.
+    for kind, values in (
+        (b"*1\r\n", 1),
+        (b"~1\r\n", 1),
+        (b"%1\r\n+k\r\n", 1),
+        (b">1\r\n", 10_000),
+        (b"|1\r\n+a\r\n", 10_001),
+    ):
+        raw = kind * 10_000 + b":1\r\n" * values
+        (frame,), error = run(ReplyFramer(), pieces(raw, 1000))
+        assert (frame.raw, error) == (raw, None)

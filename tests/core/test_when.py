@@ -2,6 +2,7 @@
 
 import pytest
 
+from chaosproxy.core import when as when_module
 from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.match import Exchange
@@ -186,3 +187,25 @@ def test_what_cannot_be_told_ahead():
     assert not Counter(When(per="key"), 7, "f", 0.0).counts_all_alike
     assert not Counter(When(per="connection"), 7, "f", 0.0).counts_all_alike
     assert not Counter(When(), 7, "f", 0.0, Recording({})).counts_all_alike
+
+
+def test_keys_that_are_counted_are_bounded(monkeypatch):
+    """Of so many keys is counted: the longest untouched is forgotten and begins anew; a long key is counted by its digest."""
+    monkeypatch.setattr(when_module, "MOST_SCOPES", 2)
+    counter = Counter(When(per="key", limit=1), 7, "f", 0.0)
+    first = counter.take(exchange(), b"a", 1.0)
+    assert number(counter, b"b") == 1
+    assert number(counter, b"a") == "limit"
+    assert number(counter, b"c") == 1
+    assert number(counter, b"a") == "limit"
+    # It was the longest untouched.
+    assert number(counter, b"b") == 1
+    assert number(counter, b"c") == 1
+    counter.give_back(first)
+    assert number(counter, b"a") == 1
+    long = b"k" * 1000
+    turn = counter.take(exchange(), long, 1.0)
+    assert turn.per.startswith("blake2b:")
+    assert len(turn.per) < 200
+    assert number(counter, long) == "limit"
+    assert number(counter, long[:-1] + b"x") == 1

@@ -138,6 +138,6 @@ def test_everything_is_as_told(redis70, tmp_path):
 @pytest.mark.timeout(0)
 def test_for_minutes(redis70, tmp_path, fuzz_seconds):
     """The same with as many drawn requests, and sequences of them, as fit."""
-    how = ("--phases", "coverage,fuzzing,stateful", "--max-examples", "100000", "--workers", "4")
+    how = ("--phases", "coverage,fuzzing,stateful", "--max-examples", "100000")
     limit = ("--max-time", str(fuzz_seconds), "--generation-database", "none")
     check(*ask(tmp_path, redis70.url, *how, *limit, patience=fuzz_seconds + 600))

@@ -1,12 +1,14 @@
 """Listening: the address that is told is the one that answers, and nobody else's is taken."""
 
 import asyncio
+import contextlib
 import errno
 import socket
 import ssl
 
 import pytest
 
+from chaosproxy.net import listener as listener_module
 from chaosproxy.net.address import Address
 from chaosproxy.net.listener import Listener
 
@@ -108,6 +110,19 @@ def test_tls(listen, certificates):
         context.wrap_socket(plain, server_hostname="localhost") as client,
     ):
         assert client.recv(100) == b"hello"
+
+
+def test_tls_clients_that_say_nothing_go(listen, certificates, monkeypatch):
+    """Who is expected to speak TLS and does not is not waited for."""
+    monkeypatch.setattr(listener_module, "TLS_HELLO", 0.3)
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    server.load_cert_chain(certificates.cert, certificates.key)
+    address = listen(Address("127.0.0.1", 0), server)
+    for said in (b"", b"\x16\x03\x01\x02\x00\x01"):
+        with socket.create_connection(("127.0.0.1", address.port), 20) as client:
+            client.sendall(said)
+            with contextlib.suppress(ConnectionResetError):
+                assert client.recv(100) == b""
 
 
 def test_reserved(loop):

@@ -160,7 +160,10 @@ def test_messages(kind, channel, text, told):
         b"*2\r\n*1\r\n>1\r\n+x\r\n+y\r\n",
         b"*3\r\nx",
         fields(2, name="x", flags="master"),
+        b"*1\r\n" * 10_000 + b":1\r\n",
+        b"%1\r\n+a\r\n" * 10_000 + b":1\r\n",
     ],
+    ids=lambda raw: repr(raw[:40]),
 )
 def test_everything_else(raw):
     """Stays as it came, be it understood or not."""

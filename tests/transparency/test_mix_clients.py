@@ -18,11 +18,35 @@ from tests import servers
 from tests.clients import installs
 from tests.proxying import RunningProxy, start_proxy
 from tests.transparency.recorder import Recorded, Recorder
+from tests.wire import encode
 
 PROGRAMS = Path(__file__).with_name("programs")
 ARMED = Path(__file__).with_name("armed.yaml")
+CALM = "calm"
 WORKERS = 4
 TIMEOUT = 100.0
+
+#: How it is known that a scratch database may be used, ahead of each MULTI while a rule may drop a write: the proxy's own words
+#: on the client's connection, and their answers. Nothing is put in their place.
+GATE = (
+    (
+        b"".join(
+            encode(*words.split())
+            for words in (
+                "SELECT 15",
+                "DBSIZE",
+                "SELECT 0",
+                "COPY chaosproxy:probe chaosproxy:probe",
+                "DEL chaosproxy:probe",
+            )
+        ),
+        b"",
+    ),
+    (
+        b"+OK\r\n:0\r\n+OK\r\n-ERR source and destination objects are the same\r\n:0\r\n",
+        b"",
+    ),
+)
 
 REDIS_PY, NODE_REDIS, IOREDIS = "redis==8.1.0", "redis@5.9.0", "ioredis@5.11.1"
 #: The package, its program, and what it is called with besides where, the seed, how many workers and rounds.
@@ -39,8 +63,9 @@ KINDS: dict[str, tuple[str, str, tuple[object, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One way through a proxy: recorded before it, and behind it."""
+    """One way through a proxy: recorded before it, and behind it. `armed`: its rules look at everything."""
 
+    armed: bool
     before: Recorder
     proxy: RunningProxy
     behind: Recorder
@@ -73,18 +98,22 @@ class Stage:
         size = 0
         for name in streams[0]:
             for alone, before, behind in zip(*(each[name] for each in streams), strict=True):
-                self.compare_streams(f"{kind}, seed {seed}, {name}", alone, before, behind)
+                what = f"{kind}, seed {seed}, {name}"
+                self.compare_streams(what, alone, before, behind, gate=passage.armed)
                 size += len(alone.said) + len(alone.told)
         calls = sum(map(len, direct["got"].values()))
         assert calls > WORKERS * rounds
         return calls, size
 
     def compare_streams(
-        self, what: str, alone: Recorded, before: Recorded, behind: Recorded
+        self, what: str, alone: Recorded, before: Recorded, behind: Recorded, *, gate: bool
     ) -> None:
         """The proxy changes nothing; and nobody says anything else because of it."""
-        assert before.said == behind.said, what
-        assert before.told == behind.told, what
+        said, told = behind.said, behind.told
+        if gate:
+            said, told = said.replace(*GATE[0]), told.replace(*GATE[1])
+        assert before.said == said, what
+        assert before.told == told, what
         assert alone.said == before.said, what
         assert alone.frames() == before.frames(), what
 
@@ -126,17 +155,18 @@ def stage() -> Iterator[Stage]:
             return recorder
 
         passages = []
-        for profile in ("calm", str(ARMED)):
+        for profile in (CALM, str(ARMED)):
             behind = record(twin.port)
             proxy = stack.enter_context(start_proxy(f"redis://127.0.0.1:{behind.port}", profile))
-            passages.append(Passage(record(proxy.port), proxy, behind))
+            passages.append(Passage(profile != CALM, record(proxy.port), proxy, behind))
         yield Stage(direct, record(direct.port), twin, tuple(passages))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_once(stage: Stage, kind: str):
-    """A few dozen rounds of each kind, through a proxy with nothing in force."""
-    stage.compare(kind, 1, 12, stage.passages[0])
+    """A few dozen rounds of each kind, through a proxy with nothing in force and one with much that never acts."""
+    for passage in stage.passages:
+        stage.compare(kind, 1, 12, passage)
 
 
 @pytest.mark.soak

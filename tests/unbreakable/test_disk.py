@@ -7,6 +7,7 @@ lost is counted and said once, and that the verdict and the files say what is mi
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import urllib.request
@@ -54,9 +55,9 @@ def write(client: Wire, times: int = MANY) -> None:
         assert client.ask("SET", "k", "v") == "OK"
 
 
-def test_full_and_room_again(redis70):
-    """Commands are answered, memory and counters have every event, and the file goes on once there is room."""
-    proxy = start_proxy(redis70.url, LATE)
+def test_full_and_room_again(redis70, tmp_path, profile):
+    """Commands are answered, memory and counters have every event, the file goes on once there is room, and a replay says so."""
+    proxy = start_proxy(redis70.url, profile[1])
     with proxy.connect() as client:
         limit(proxy.process, LIMIT)
         write(client)
@@ -72,9 +73,12 @@ def test_full_and_room_again(redis70):
         found = numbers(proxy.folder / "events.jsonl")
         assert found[-5:] == list(range(MANY + 1, MANY + 6))
         assert len(found) == MANY + 5 - lost
+        shutil.copy(proxy.folder / "events.jsonl", tmp_path)
     proxy.stop()
     assert proxy.stderr.count("events are being lost") == 1
     assert "File too large" in proxy.stderr
+    again = run_exec(redis70.url, *profile, "--replay", str(tmp_path / "events.jsonl"))
+    assert f"events.jsonl lacks {lost:.0f} events" in again.stderr
 
 
 def test_full_until_the_end(redis70, tmp_path):
