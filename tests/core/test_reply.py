@@ -298,6 +298,7 @@ def test_elements(raw, header, parts, pushes):
             b"|",
             b"|0\r\n",
             b"|0\r\n*1",
+            b"|1\r\n+a\r\n",
         ),
         *(b"%1\r\n+a\r\n", b"*-1\r\n:1\r\n", b"*1\r\n" + PUSH, b"?"),
     ],
