@@ -93,7 +93,7 @@ def _about(size: Size, redis_server: str) -> str:
     return (
         f"Medians over {rounds}, ratios taken within a round, "
         f"{os.cpu_count()} cores shared by the load, the proxy and the server "
-        f"({server}; {platform.system()} {platform.release()}, Python "
+        f"({server}; {platform.system()} {platform.release().split('-')[0]}, Python "
         f"{platform.python_version()}, load average {load:.1f} before, "
         f"at most {config.OPEN_FILES:,} open files in a process)."
     )
