@@ -4,6 +4,7 @@ Takes a port, the protocol and two Counters; gives values. Nothing of the packag
 """
 
 import asyncio
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,6 +40,8 @@ class Line:
     heard: Counter[str]
     buffer: bytes = b""
     pushes: list[Any] = field(default_factory=list)
+    #: When it was over, by the clock that all processes share; the reader may find out much later.
+    over: list[float] = field(default_factory=list)
 
     @classmethod
     async def open(
@@ -52,7 +55,23 @@ class Line:
             raise Stuck("connecting") from None
         except OSError as error:
             raise Cut(type(error).__name__) from None
-        return cls(reader, writer, resp, patience, sent, heard)
+        line = cls(reader, writer, resp, patience, sent, heard)
+        line.watch()
+        return line
+
+    def watch(self) -> None:
+        """Note when it ends, in whichever way."""
+        eof, broken = self.reader.feed_eof, self.reader.set_exception
+
+        def on_eof() -> None:
+            self.over.append(time.monotonic())
+            eof()
+
+        def on_broken(why: BaseException) -> None:
+            self.over.append(time.monotonic())
+            broken(why)
+
+        self.reader.feed_eof, self.reader.set_exception = on_eof, on_broken
 
     def say(self, *args: Arg) -> None:
         """Send one command."""

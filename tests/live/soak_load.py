@@ -378,7 +378,8 @@ class Pair:
                 self.fail(Wrong("not as it was"))
         except Cut as why:
             if str(why) != NO_PROTOCOL:
-                load.cuts.append(time.monotonic())
+                ends = [line.over[0] for line in self.lines.values() if line.over]
+                load.cuts.append(min(ends, default=time.monotonic()))
             if load.strict:
                 self.fail(why)
         except (Stuck, Wrong) as why:
