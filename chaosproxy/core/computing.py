@@ -30,7 +30,7 @@ class Computed:
 class Computing:
     """One computation. `plan` is asked for a plan in the scratch database (True) or on temporary keys; `done` gets its result.
 
-    `aside`: on the side connection. Where nothing can be computed, because of an ACL or because the server refuses the command,
+    `aside`: on the side connection, if that has no more rights than the client. Where nothing can be computed, because of an ACL or because the server refuses the command,
     the command passes as it is, and the rule is skipped.
     """
 
@@ -47,6 +47,8 @@ class Computing:
         if line.asking or not swallow.computable(command, scratch=False):
             return let_pass(line, self.work, self.chosen, "not_computable")
         scratch = line.db != line.world.scratch_db and swallow.computable(command, scratch=True)
+        if self.aside and not line.world.same_rights(line.modes.user):
+            return let_pass(line, self.work, self.chosen, "rights")
         if self.aside and line.expect:
             return False
         self.work.waiting = 1

@@ -68,6 +68,7 @@ class Modes:
     protocol: int = 2
     db: int = 0
     name: bytes = b""
+    user: bytes = b"default"
     transaction: Transaction | None = None
     watching: bool = False
     replies: bool = True
@@ -270,10 +271,14 @@ def _hello(modes: Modes, args: Args, reply: ReplyFrame | None) -> None:
     for word in options:
         match (word or b"").upper():
             case b"AUTH":  # a user may be called SETNAME
-                next(options, None)
+                modes.user = next(options, None) or b""
                 next(options, None)
             case b"SETNAME":
                 modes.name = next(options, None) or b""
+
+
+def _auth(modes: Modes, args: Args, _reply: ReplyFrame | None) -> None:
+    modes.user = (args[1] or b"") if len(args) > 2 else b"default"
 
 
 def _client(modes: Modes, args: Args, _reply: ReplyFrame | None) -> None:
@@ -309,6 +314,7 @@ _TURNS: Final[dict[bytes, Callable[[Modes, Args, ReplyFrame | None], None]]] = {
     b"UNWATCH": _unwatch,
     b"SELECT": _select,
     b"HELLO": _hello,
+    b"AUTH": _auth,
     b"CLIENT": _client,
     b"RESET": _reset,
     b"MONITOR": _monitor,

@@ -22,6 +22,7 @@ Replies = Sequence[bytes] | None
 
 NO_COPIES = "no copies can be made"
 SIDE_FAILED = "the side connection failed"
+OTHER_RIGHTS = "the side connection is another user"
 #: Its reply counts for what it was given: keys it did not declare were not there.
 LEFT = ", where the script wrote keys that it did not declare"
 
@@ -66,6 +67,8 @@ class _Swallowing:
             return True
         if line.asking or not (scratch or on_keys):
             return self._make_up(now)
+        if line.modes.watching and not line.world.same_rights(line.modes.user):
+            return self._make_up(now, OTHER_RIGHTS)
         if line.modes.watching and line.expect:
             return False  # the side connection must not be ahead of what the client sent before
         self.work.waiting = 1

@@ -74,6 +74,8 @@ class Proxy:
         engine = Engine(profile, table, seed, 1, monotonic(), recording=recording)
         self.world = World(engine, table)
         self.world.max_buffer = plan.max_buffer
+        if plan.upstream.password is not None:
+            self.world.user = (plan.upstream.username or "default").encode()
         self._record = Record(journal, self.counts, self.world)
         self.routes = Routes(lambda route: ClientSide(self, route))
         self.behind = Behind(self)

@@ -114,6 +114,44 @@ def test_aside():
         talk.expect_fired("stale_read")
 
 
+#: What a client sends to be somebody, and whether that is the side connection's user, `boss`.
+USERS = (
+    ((), False),
+    ((("AUTH pw", "+OK"),), False),
+    ((("AUTH low pw", "+OK"),), False),
+    ((("AUTH boss pw", "+OK"),), True),
+    ((("AUTH low pw", "+OK"), ("AUTH boss pw", "-WRONGPASS")), False),
+    ((("AUTH boss pw", "+OK"), ("AUTH low pw", "+OK")), False),
+    ((("AUTH boss pw", "+OK"), ("AUTH pw", "+OK")), False),
+    ((("AUTH boss pw", "+OK"), ("RESET", "+RESET")), False),
+    ((("HELLO 2 AUTH boss pw", '*["proto" :2]'),), True),
+    ((("HELLO 2 AUTH low pw SETNAME boss", '*["proto" :2]'),), False),
+    ((("HELLO 2 AUTH boss pw", '*["proto" :2]'), ("HELLO 2", '*["proto" :2]')), True),
+)
+
+
+@pytest.mark.parametrize(("said", "same"), USERS)
+@pytest.mark.parametrize("state", ["WATCH w", "MULTI"])
+def test_rights(said, same, state):
+    """Nobody is told what the side connection's user may read, and perhaps not they themselves: the read is the server's then."""
+    with stale("a") as talk:
+        talk.world.user = b"boss"
+        for each in said:
+            talk.handshake(*each)
+        talk.handshake(state, "+OK")
+        talk.client("GET a")
+        if same:
+            talk.expect_side(*GATE, db=0)
+            talk.side()
+            talk.expect_upstream("GET a")
+            assert talk.skipped("stale_read") == ["not_computable"]
+        else:
+            talk.expect_upstream("GET a")
+            assert talk.skipped("stale_read") == ["rights"]
+        talk.upstream("-NOPERM no")
+        talk.expect_client("-NOPERM no")
+
+
 @pytest.mark.parametrize("answers", [0, 1])
 def test_the_side_connection_fails(answers):
     with stale("a") as talk:

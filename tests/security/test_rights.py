@@ -79,11 +79,12 @@ def test_no_more_than_the_urls_user(keeper, profile, state):
         assert what_low_is_told(keeper, proxy, state) == []
 
 
+@pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("profile", PROFILES)
-def test_the_servers_own_word(keeper, profile):
-    """Outside of WATCH and MULTI the client's own connection asks, and the server says no, whoever the URL's user is."""
+def test_no_more_than_the_server_tells(keeper, profile, state):
+    """Nor where it has more: what only that user may read is in no reply to another one, be it watching or in a transaction."""
     with serve_proxy(f"redis://boss:boss@127.0.0.1:{keeper.port}", PROFILES[profile]) as proxy:
-        assert what_low_is_told(keeper, proxy, "plain") == []
+        assert what_low_is_told(keeper, proxy, state) == []
 
 
 def test_who_faults_act_as(keeper):
