@@ -26,7 +26,7 @@ from chaosproxy.core.measuring import Body, arguments, begins, count, ends, unfi
 from chaosproxy.core.opening import Opening, read_opening
 from chaosproxy.core.returns import Returns
 from chaosproxy.core.slot import Slot
-from chaosproxy.core.strides import is_long_reply, is_reply, replies
+from chaosproxy.core.strides import is_long_reply, replies, whole_reply
 from chaosproxy.core.syntax import LINES, ProtocolError
 from chaosproxy.core.world import Name, Tally
 
@@ -263,7 +263,11 @@ class Lane:
 
     def replies(self, data: bytes, now: float) -> bool:
         """Whether these bytes from the upstream may go on as they are; else they must be received next."""
-        if self._owed == 1 and not self._reply and (is_reply(data) or is_long_reply(data)):
+        if (
+            self._owed == 1
+            and not self._reply
+            and (((match := whole_reply(data)) and not match.lastindex) or is_long_reply(data))
+        ):
             name, since, _ = self._unanswered.pop()
             self._owed = 0
             if self._first:
@@ -318,10 +322,7 @@ class Lane:
             number -= times
             if not name.blocking:
                 name.tally.took(now - since, times)
-        if first == len(unanswered):
-            unanswered.clear()
-            first = 0
-        elif first >= _MANY:
+        if first == len(unanswered) or first >= _MANY:
             del unanswered[:first]
             first = 0
         self._first = first

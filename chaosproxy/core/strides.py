@@ -8,7 +8,7 @@ as it says. That is one step in C for what is a loop over headers in Python.
 """
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 #: Values of fewer bytes are spelled out. Ten times as many would take ten times as long to compile.
@@ -48,13 +48,28 @@ def _compiled(pattern: str) -> re.Pattern[bytes]:
     return re.compile(pattern.encode("latin-1"), re.DOTALL)
 
 
-#: Tells whether bytes are one such reply and nothing else.
-is_reply: Final = _compiled(_REPLY).fullmatch
-_long_reply: Final = _compiled(_LENGTH).match
+_replies: Final = _compiled(_REPLY + _REST)
+#: Matches anything; its group is unset if that is one such reply and nothing else.
+whole_reply: Final = _replies.fullmatch
 #: Give an empty string for each such reply that a chunk begins with, then what is left of it, if anything is.
-replies: Final = _compiled(_REPLY + _REST).findall
-#: Give each such reply that a chunk begins with, as it came, then what is left of it, if anything is.
-cut_replies: Final = _compiled(_REPLY + "|.+").findall
+replies: Final = _replies.findall
+_long_reply: Final = _compiled(_LENGTH).match
+
+
+def is_reply(data: bytes) -> bool:
+    """Whether bytes are one such reply and nothing else."""
+    match = whole_reply(data)
+    return match is not None and not match.lastindex
+
+
+@cache
+def _cutter() -> re.Pattern[bytes]:
+    return _compiled(_REPLY + "|.+")
+
+
+def cut_replies(data: bytes) -> list[bytes]:
+    """Give each such reply that a chunk begins with, as it came, then what is left of it, if anything is."""
+    return _cutter().findall(data)
 
 
 def is_long_reply(data: bytes) -> bool:
