@@ -18,7 +18,7 @@ from tests.wire import encode
 
 MANY = 1000
 #: What one may cost at most, in bytes: two sockets' objects, what it has said, and a page here and there.
-MOST_EACH = 48 << 10
+MOST_EACH = 32 << 10
 
 LOOKED_AT = """
 faults:
