@@ -4,11 +4,12 @@ const Redis = load("ioredis");
 const { version } = load("ioredis/package.json");
 const { port, run } = require("./mix.cjs");
 
+// Each client's ends in its name: who is first to load one that all have is chance.
 const ADD = "redis.call('RPUSH', KEYS[1], ARGV[1]) return {KEYS[1], redis.call('LLEN', KEYS[1])}";
 
 function make(name) {
   const client = new Redis({ port, host: "127.0.0.1", connectionName: name });
-  client.defineCommand("add", { numberOfKeys: 1, lua: ADD });
+  client.defineCommand("add", { numberOfKeys: 1, lua: `${ADD} -- ${name}` });
   return client;
 }
 

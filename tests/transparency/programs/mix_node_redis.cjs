@@ -4,19 +4,23 @@ const { createClient, defineScript } = load("redis");
 const { version } = load("redis/package.json");
 const { port, resp, run } = require("./mix.cjs");
 
-const add = defineScript({
-  SCRIPT: "redis.call('RPUSH', KEYS[1], ARGV[1]) return {KEYS[1], redis.call('LLEN', KEYS[1])}",
-  NUMBER_OF_KEYS: 1,
-  parseCommand: (parser, key, text) => {
-    parser.pushKey(key);
-    parser.push(text);
-  },
-  transformReply: (reply) => reply,
+// Each client's ends in its name: who is first to load one that all have is chance.
+const scripts = (name) => ({
+  add: defineScript({
+    SCRIPT: `redis.call('RPUSH', KEYS[1], ARGV[1]) return {KEYS[1], redis.call('LLEN', KEYS[1])} -- ${name}`,
+    NUMBER_OF_KEYS: 1,
+    parseCommand: (parser, key, text) => {
+      parser.pushKey(key);
+      parser.push(text);
+    },
+    transformReply: (reply) => reply,
+  }),
 });
 
 async function connect(worker) {
   for (const side of ["a", "b", "s", "q"]) {
-    const options = { socket: { port, host: "127.0.0.1" }, name: worker.name + side, RESP: resp, scripts: { add } };
+    const name = worker.name + side;
+    const options = { socket: { port, host: "127.0.0.1" }, name, RESP: resp, scripts: scripts(name) };
     // XREAD in RESP3 has to be asked for.
     options.unstableResp3 = true;
     worker[side] = createClient(options);

@@ -14,6 +14,7 @@ import redis
 import redis.asyncio
 
 port, seed, workers, rounds, protocol, way = (*map(int, sys.argv[1:6]), sys.argv[6])
+# Each worker's ends in its name: who is first to load one that all have is chance.
 ADD = "redis.call('RPUSH', KEYS[1], ARGV[1]) return {KEYS[1], redis.call('LLEN', KEYS[1])}"
 
 
@@ -185,7 +186,7 @@ def threads():
     for number in range(workers):
         worker = Plain(number)
         worker.client, worker.other = (make(redis, f"w{number}{side}") for side in "ab")
-        worker.script_add = worker.client.register_script(ADD)
+        worker.script_add = worker.client.register_script(f"{ADD} -- {worker.name}")
         found.append(worker)
         running.append(threading.Thread(target=lambda worker=worker: asyncio.run(worker.run())))
     for thread in running:
@@ -203,7 +204,7 @@ async def tasks():
     for number in range(workers):
         worker = Plain(number)
         worker.client, worker.other = (make(redis.asyncio, f"w{number}{side}") for side in "ab")
-        worker.script_add = worker.client.register_script(ADD)
+        worker.script_add = worker.client.register_script(f"{ADD} -- {worker.name}")
         found.append(worker)
     await asyncio.gather(*(worker.run() for worker in found))
     for worker in found:
