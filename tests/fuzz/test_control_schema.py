@@ -10,11 +10,12 @@ import sys
 import threading
 from pathlib import Path
 from typing import Self
+from urllib.request import Request, urlopen
 
 import pytest
 
 from tests.proxying import start_proxy
-from tests.wire import Wire
+from tests.wire import Wire, WireError
 
 TOKEN = "open-sesame"
 PROFILE = """
@@ -74,6 +75,8 @@ class Traffic:
             said = wire.ask("ECHO", text)
             if said == text.encode():
                 self.answers += 1
+            elif isinstance(said, WireError):
+                self.lost += 1
             else:
                 self.wrong.append(said)
             self._over.wait(0.005)
@@ -114,9 +117,13 @@ def ask(tmp_path: Path, redis_url: str, *how: str, patience: float) -> tuple[str
             check=False,
         )
         told = f"ended with {done.returncode}\n{done.stdout}"
-        # It has survived: it answers, and so does what is behind it.
+        # It has survived: it answers, and so does what is behind it, once what is in force is not what was put there last.
+        calm = Request(f"{proxy.control}/profile", method="DELETE")
+        calm.add_header("Authorization", f"Bearer {TOKEN}")
+        with urlopen(calm, timeout=20) as answer:
+            assert answer.status == 200
         with Wire(proxy.port) as wire:
-            assert wire.raw("PING").startswith((b"+", b"-")), told
+            assert wire.ask("PING") == "PONG", told
     return told, traffic, proxy.stderr
 
 
