@@ -83,7 +83,8 @@ def outcomes(
     command.remove("-I")
     done = subprocess.run(command, cwd=suite, capture_output=True, text=True, check=False)
     said = f"it ended with {done.returncode}:\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
-    assert report.exists(), said
+    # 0 and 1: all were run, and passed or not.
+    assert done.returncode in {0, 1}, said
     found = {}
     for case in ET.parse(report).iter("testcase"):
         kinds = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
