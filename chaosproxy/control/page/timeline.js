@@ -19,15 +19,19 @@ let last = 0;
 let pointer = null;
 
 async function look() {
-  const said = await ask("GET", `/timeline?after=${last}`);
-  if (said.last < last) {
+  // The last one that is known is asked for once more: one of that number and another time is another proxy's.
+  const known = seconds.at(-1);
+  const said = await ask("GET", `/timeline?after=${Math.max(0, last - 1)}`);
+  const same = said.seconds.find((second) => second.n === last);
+  if (said.last < last || (known && same && same.at !== known.at)) {
     // It has been started anew.
     seconds = [];
     last = 0;
     return;
   }
-  for (const second of said.seconds) second.end = Date.parse(second.at);
-  seconds = seconds.concat(said.seconds).slice(-KEPT);
+  const fresh = said.seconds.filter((second) => second.n > last);
+  for (const second of fresh) second.end = Date.parse(second.at);
+  seconds = seconds.concat(fresh).slice(-KEPT);
   last = said.last;
   draw();
 }
