@@ -169,9 +169,9 @@ def test_no_way_out_of_an_embedded_server():
     """Whoever can reach it can do to its data what an application can, and no more: no files, no code, no other process."""
     with Embedded() as server, Wire(server.port) as wire:
         for why, *words in (
-            ("protected config", "CONFIG", "SET", "dir", "/tmp"),
+            ("protected config", "CONFIG", "SET", "dir", "/"),
             ("protected config", "CONFIG", "SET", "dbfilename", "x"),
-            ("not allowed", "MODULE", "LOAD", "/tmp/x.so"),
+            ("not allowed", "MODULE", "LOAD", "/x.so"),
             ("not allowed", "DEBUG", "SLEEP", "0"),
         ):
             assert why in wire.ask(*words), words
