@@ -26,6 +26,8 @@ MOST_CONNECTIONS: Final = 256
 MOST_REQUESTS: Final = 2 * MOST_WAITING
 #: How many bytes of requests and answers may be held, of all connections together.
 MOST_HELD: Final = 64 << 20
+#: How long nothing of an answer may be read, in seconds: a browser on a busy machine takes its time, and it costs a buffer.
+UNREAD: Final = 20.0
 #: How long an answer may take to be read, in seconds, however steadily.
 LONGEST_ANSWER: Final = 60.0
 #: How long a connection that is over is listened to, in seconds: one that is closed with bytes unread is reset, and its answer lost.
@@ -275,7 +277,7 @@ class Sockets:
         now = connection.since = monotonic()
         connection.handler = handler
         connection.out = handler.out
-        connection.due, connection.latest = now + PATIENCE, now + LONGEST_ANSWER
+        connection.due, connection.latest = now + UNREAD, now + LONGEST_ANSWER
         self._write(connection)
         if connection.out and self._holds_too_much():
             slower = [each for each in self._connections if each.out and each is not connection]
@@ -286,7 +288,7 @@ class Sockets:
         with suppress(BlockingIOError):
             sent = connection.sock.send(connection.out[: 1 << 20])
             connection.out = connection.out[sent:]
-            connection.due = min(monotonic() + PATIENCE, connection.latest)
+            connection.due = min(monotonic() + UNREAD, connection.latest)
         events = selectors.EVENT_WRITE if connection.out else selectors.EVENT_READ
         self._selector.modify(connection.sock, events, connection)
         if not connection.out:

@@ -19,6 +19,7 @@ HEAD = b"PUT /profile HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/j
 def impatient(monkeypatch):
     """Nobody is waited for long."""
     monkeypatch.setattr(sockets, "PATIENCE", 0.3)
+    monkeypatch.setattr(sockets, "UNREAD", 0.3)
     monkeypatch.setattr(visitor, "PATIENCE", 0.3)
     monkeypatch.setattr(sockets, "LINGER", 0.3)
 

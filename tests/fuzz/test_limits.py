@@ -36,7 +36,7 @@ def test_limits():
         ("10,000, 32 MiB", (10_000, 32 * mib) == (journal.KEPT, journal.MOST_BYTES)),
         ("256 | the one", sockets.MOST_CONNECTIONS == 256),
         ("64 KiB, 100, 2 MiB", (64 << 10, 2 * mib) == (handler.MOST_HEAD, answer.MOST_BODY)),
-        ("5 s, an answer 60 s", (visitor.PATIENCE, sockets.LONGEST_ANSWER) == (5, 60)),
+        ("5 s; 20 s, and 60 s", (visitor.PATIENCE, sockets.UNREAD, sockets.LONGEST_ANSWER) == (5, 20, 60)),
         ("64 MiB | 503", 64 * mib == sockets.MOST_HELD),
         ("32, of 64", (events.MOST_WAITING, sockets.MOST_REQUESTS) == (32, 64)),
         ("proxies | 100", toxiproxy.MOST_PROXIES == 100),
