@@ -268,7 +268,10 @@ def _first_connection(process: subprocess.Popen[bytes], port: int, log: Path) ->
             pass
         else:
             # Whoever answers must be the one we started: the port may have been taken meanwhile.
-            info = wire.ask("INFO", "server")
+            try:
+                info = wire.ask("INFO", "server")
+            except (OSError, EOFError):
+                info = b"somebody else hung up"
             if isinstance(info, bytes) and b"process_id:%d\r" % process.pid in info:
                 return wire
             wire.close()
