@@ -107,7 +107,10 @@ async def test_another_sites_page(visitor, site, redis70, token):
     """It reads nothing of the control API, not even the page's files, and changes nothing: whatever it sends, and as what."""
     with serve_proxy(redis70.url, EATS, control_token=token) as proxy:
         with proxy.connect() as wire:
+            told = proxy.service.journal.last
             wire.ask("GET", "chat:1")
+            # Its event is written right behind its reply.
+            assert proxy.service.journal.events(told, wait=5.0)
             before = proxy.service.in_force()["generation"], proxy.service.journal.last
             page = await visit(visitor, site.origin)
             assert await page.evaluate(ATTACK, [proxy.control, "faults: []"]) == []
