@@ -89,8 +89,8 @@ class Opening:
         if free < times:
             pos = start
             for _ in range(free):
-                if match := self.at(data, pos):
-                    pos = match.end()
+                match = self.at(data, pos) or match
+                pos = match.end()
         return free, pos
 
     def ends_long(self, data: bytes, start: int) -> tuple[re.Match[bytes] | None, int]:

@@ -73,7 +73,7 @@ class Returns:
             else:
                 number = 1
                 framer.feed(found[at])
-                if frame := framer.next():
+                for frame in iter(framer.next, None):
                     self._take(frame, now)
             at += number
         return b"".join(found[at:])

@@ -143,6 +143,23 @@ def test_plain_commands_and_their_replies():
     assert all(ways)
 
 
+def test_replies_to_a_part_of_what_came_together():
+    """Commands that came together are answered one by one, or some at once, with others between; each is timed by itself."""
+    sets = encode_command(b"SET", b"k", b"v") * 5
+    ways = dialogue(
+        (">", sets),
+        ("<", b"+OK\r\n"),
+        ("<", b"+OK\r\n" * 2),
+        (">", encode_command(b"GET", b"k") * 3),
+        ("<", b"+OK\r\n" * 2 + b"$1\r\nv\r\n"),
+        ("<", b"$1\r\nv\r\n"),
+        (">", sets),
+        ("<", b"$1\r\nv\r\n" + b"+OK\r\n" * 4),
+        ("<", b"+OK\r\n"),
+    )
+    assert all(ways)
+
+
 def test_names_as_they_are_sent():
     """A name is known by its spelling and its number of arguments, however short or long it is."""
     names = [b"get", b"GeT", b"G", b"no.such.command", b"x" * 200, b"GET\n", b"\r", b"A\rB"]

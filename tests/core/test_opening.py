@@ -1,6 +1,6 @@
 """Commands that begin alike pass together, as far as the rules leave them alone; what is odd is left for others to read."""
 
-from chaosproxy.core import opening
+from chaosproxy.core import glance, opening
 from chaosproxy.core.opening import OFTEN, Opening
 from chaosproxy.core.resp import encode_command
 from tests.conversation import Talk
@@ -91,6 +91,16 @@ def test_rules_that_look_at_keys():
     assert match is not None
     assert not found.alone(match, 0.0)
     assert live.matched == 0
+
+
+def test_keys_without_end(monkeypatch):
+    """What is known of so many keys is forgotten, and found out again."""
+    monkeypatch.setattr(glance, "MOST_KEYS", 4)
+    found, talk = one(LATE + ", keys: 'k:30'}}")
+    assert found.alike(sets(40), 0, 0.0) == (30, len(sets(30)))
+    assert found.glance is not None
+    assert len(found.glance.held) <= 4
+    assert talk.world.engine.rules[0].matched == 0
 
 
 def test_rules_that_want_more():
