@@ -34,9 +34,9 @@ _TCP_CLOSE = 7
 _BYTES_ACKED = struct.Struct("=120xQ")
 
 
-def unacknowledged(sock: socket.socket) -> int:
-    """Give how many bytes this TCP socket's peer has not acknowledged yet; 0 where that cannot be known."""
-    if sys.platform != "linux" or sock.family == socket.AF_UNIX:
+def unacknowledged(sock: socket.socket | None) -> int:
+    """Give how many bytes this TCP socket's peer has not acknowledged yet; 0 where that cannot be known, or it is closed (None)."""
+    if sock is None or sys.platform != "linux" or sock.family == socket.AF_UNIX:
         # A unix socket's bytes are with the peer at once, and stay there when the socket is closed.
         return 0
     size = bytearray(4)
@@ -88,10 +88,11 @@ class Flush:
         return self._loop.time() >= bound or was_reset(self._transport)
 
     def _is_flushed(self) -> bool:
-        sock: socket.socket = self._transport.get_extra_info("socket")
+        sock: socket.socket | None = self._transport.get_extra_info("socket")
         if self._transport.get_write_buffer_size() or unacknowledged(sock):
             return False
-        if self._transport.get_extra_info("sslcontext") is None or sys.platform != "linux":
+        plain = self._transport.get_extra_info("sslcontext") is None
+        if sock is None or plain or sys.platform != "linux":
             return True
         # Under TLS the transport below has a buffer that cannot be asked for. Had it held anything, the loop would have
         # written some of it since the last poll, for the socket had room: so nothing was acknowledged in between.
@@ -178,7 +179,7 @@ class Farewell:
 
     def _is_read(self) -> bool:
         """Whether the client's stack has all that was written, or never will: else the client is slow to read."""
-        sock: socket.socket = self._transport.get_extra_info("socket")
+        sock: socket.socket | None = self._transport.get_extra_info("socket")
         if was_reset(self._transport):
             return True
         return not (self._transport.get_write_buffer_size() or unacknowledged(sock))

@@ -23,9 +23,12 @@ class Settable(Protocol):
         """Set an option."""
 
 
-def keep_alive(sock: Settable) -> None:
-    """Have the peer probed; those who are accepted on a listening socket inherit it. A unix socket's is always known."""
-    if sock.family == socket.AF_UNIX:
+def keep_alive(sock: Settable | None) -> None:
+    """Have the peer probed; those who are accepted on a listening socket inherit it. A unix socket's is always known.
+
+    None, which loops give for a socket that is closed by now, has no peer any more.
+    """
+    if sock is None or sock.family == socket.AF_UNIX:
         return
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in (("KEEPIDLE", IDLE), ("KEEPINTVL", BETWEEN), ("KEEPCNT", PROBES)):

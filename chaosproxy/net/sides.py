@@ -104,7 +104,9 @@ def _ignore(_data: bytes) -> None:
     """What somebody says who was turned away."""
 
 
-def _left_in(sock: socket.socket) -> Iterator[bytes]:
+def _left_in(sock: socket.socket | None) -> Iterator[bytes]:
+    if sock is None:
+        return
     with suppress(OSError):
         while data := os.read(sock.fileno(), 1 << 18):
             yield data

@@ -1,11 +1,16 @@
 """Who vanishes without a word: the kernel looks for clients and for the server, as Redis has it look for its clients."""
 
+import asyncio
 import socket
 
 import pytest
 
 from chaosproxy.net import keepalive
+from chaosproxy.net.address import Address
+from chaosproxy.net.dial import Dialler
+from chaosproxy.net.ending import unacknowledged
 from chaosproxy.net.keepalive import keep_alive
+from chaosproxy.net.loop import new_loop
 from tests.proxying import wait_for
 
 TCP = socket.IPPROTO_TCP
@@ -35,6 +40,26 @@ def test_a_unix_socket():
     with one, two:
         keep_alive(one)
         assert not one.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, new_loop])
+def test_a_connection_that_is_over_at_once(loop):
+    """One that ends as soon as it is there was dialled all the same: that its socket is closed is no mistake of ours."""
+
+    class Hasty(asyncio.Protocol):
+        def connection_made(self, transport):
+            transport.abort()
+
+    async def dial(dialler):
+        for _ in range(20):
+            transport, _ = await dialler.dial(Hasty)
+            assert transport.is_closing()
+        await asyncio.sleep(0.01)
+
+    with socket.create_server(("127.0.0.1", 0)) as server, asyncio.Runner(loop_factory=loop) as run:
+        run.run(dial(Dialler(Address(*server.getsockname()), None, 5.0)))
+    keep_alive(None)
+    assert unacknowledged(None) == 0
 
 
 @pytest.mark.soak
