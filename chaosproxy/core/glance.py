@@ -109,7 +109,7 @@ class Glance:
             if isinstance(turn, str):
                 _skip(live, 1, turn)
             else:
-                effects.append(Matched(live.name))
+                effects.append(Matched(live.name, live.generation))
                 chosen.append(Chosen(live, turn, by))
         return chosen
 
