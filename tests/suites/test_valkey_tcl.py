@@ -31,8 +31,8 @@ SEES_THE_PROXY = (
 
 
 @pytest.fixture
-def server() -> Server:
-    """Give a fresh server."""
+def behind() -> Server:
+    """Give a fresh server, under a name of its own: whoever asks for `server` runs once for each kind of server."""
     server = servers.start("valkey9")
     yield server
     server.stop()
@@ -63,16 +63,16 @@ def direct(suite: Path) -> Counter[str]:
         server.stop()
 
 
-def test_same_tests_pass(suite: Path, direct: Counter[str], server: Server):
+def test_same_tests_pass(suite: Path, direct: Counter[str], behind: Server):
     """All of them, through a proxy that does nothing."""
-    with start_proxy(server.url) as proxy:
+    with start_proxy(behind.url) as proxy:
         assert tcl.passed(suite, proxy.port, *OF_A_TOOL) == direct
     assert direct.total() >= ALL
 
 
-def test_same_tests_pass_while_all_is_looked_at(suite: Path, direct: Counter[str], server: Server):
+def test_same_tests_pass_while_all_is_looked_at(suite: Path, direct: Counter[str], behind: Server):
     """The most telling part of them, through a proxy whose faults look at everything and act on nothing."""
-    with start_proxy(server.url, str(ARMED)) as proxy:
+    with start_proxy(behind.url, str(ARMED)) as proxy:
         found = tcl.passed(suite, proxy.port, *SEES_THE_PROXY, *tcl.single(tcl.UNITS))
     assert found <= direct
     assert found.total() >= IN_UNITS
