@@ -57,8 +57,8 @@ class Sockets:
         self._selector.register(self._rung, selectors.EVENT_READ)
         self._connections: dict[Visitor, None] = {}
         self._ready: deque[tuple[Visitor, bytes]] = deque()
-        # Those that have said more than one request.
-        self._again: deque[Visitor] = deque()
+        # Those that have said more than one request. Until it is their turn nothing more is read of them.
+        self._again: dict[Visitor, None] = {}
         self._working = 0
         self._end = NEVER
         self.stopping = threading.Event()
@@ -69,7 +69,8 @@ class Sockets:
         while self._connections or not self.stopping.is_set():
             for key, events in self._selector.select(0 if self._again else _TICK):
                 self._happened(key.fileobj, key.data, events)
-            for each in [self._again.popleft() for _ in range(len(self._again))]:
+            again, self._again = self._again, {}
+            for each in again:
                 self._try(self._go_on, each)
             now = monotonic()
             if self.stopping.is_set():
@@ -111,7 +112,7 @@ class Sockets:
                 self._working -= 1
                 self._work()
                 self._try(partial(self._over, out), connection)
-        else:
+        elif connection not in self._again:
             self._try(self._write if events & selectors.EVENT_WRITE else self._read, connection)
 
     def _try(self, what: Callable[[Visitor], None], connection: Visitor) -> None:
@@ -245,12 +246,19 @@ class Sockets:
         """Have whole requests answered, as many at once as may be."""
         while self._ready and self._working < MOST_REQUESTS:
             connection, body = self._ready.popleft()
-            if connection.handler is not None:
+            if (handler := connection.handler) is not None:
                 self._working += 1
-                work = (connection, connection.handler, body)
-                threading.Thread(
+                work = (connection, handler, body)
+                thread = threading.Thread(
                     target=self._finish, args=work, name="chaosproxy-control-request", daemon=True
-                ).start()
+                )
+                try:
+                    thread.start()
+                except RuntimeError:
+                    # A container may have so many threads and no more.
+                    handler.refuse(HTTPStatus.SERVICE_UNAVAILABLE, "no thread is left to answer it")
+                    self._answered.append((connection, handler.out))
+                    self._ring()
 
     def _finish(self, connection: Visitor, handler: Handler, body: bytes) -> None:
         """In a thread of its own: answer it, and have it written."""
@@ -306,4 +314,4 @@ class Sockets:
             return
         connection.due = connection.since + PATIENCE
         if connection.came:
-            self._again.append(connection)
+            self._again[connection] = None

@@ -71,6 +71,43 @@ def test_any_pieces(link):
     assert said.index(b'"generation"') > said.rindex(b"HTTP/1.1 404 ")
 
 
+def test_more_than_is_read_at_once(link):
+    """Of many requests that are sent before the first one is answered each is answered, and once."""
+
+    def ask(path, version=b"1.1"):
+        return b"GET %s HTTP/%s\r\nHost: localhost\r\nA: %s\r\n\r\n" % (path, version, b"x" * 1000)
+
+    some = ask(b"/nowhere") * 2 + ask(b"/healthz")
+    said = to_end(link(some * 100 + ask(b"/healthz", b"1.0")))
+    assert said.count(b"HTTP/1.1 404 ") == 200
+    assert said.count(b"HTTP/1.1 200 ") == 101
+
+
+def test_all_said_at_once(link):
+    """Who says all of it and then that there is no more gets an answer to each."""
+    unknown = b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    several = link(unknown * 50)
+    several.shutdown(socket.SHUT_WR)
+    said = to_end(several)
+    assert said.count(b"HTTP/1.1 404 ") == said.count(b"HTTP/1.1 ") == 50
+
+
+def test_no_thread_left(link, monkeypatch):
+    """Where the system has no more threads who asks is told so, and is answered once it has."""
+    start, broken = threading.Thread.start, threading.Event()
+
+    def refuse(thread):
+        if thread.name == "chaosproxy-control-request" and not broken.is_set():
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    for _ in range(MOST_REQUESTS + 1):
+        assert request(link.server, "GET", "/healthz").status == 503
+    broken.set()
+    assert request(link.server, "GET", "/healthz").status == 200
+
+
 def test_silent_ones_go(impatient, link, backend):
     """Who says nothing is closed without a word, and who says half a request is told what is missing."""
     silent, half = link(), link(b"GET /healthz HTTP/1.1\r\n")
