@@ -82,13 +82,21 @@ def faults_of(toxic: Toxic, listener: str, name: str) -> list[Entry]:
     entries = [_own(toxic)] if make is None else make[1](toxic)
     for number, entry in enumerate(entries):
         entry["name"] = name if not number else f"{name}-{number + 1}"
-        match = entry["match"] = dict(entry.get("match") or {})
+        match = entry["match"] = _fields_of(entry, "match")
         if entry["fault"] == "admit":
             match.pop("commands", None)
         match["connection"] = {"listener": listener}
         if toxic.toxicity < 1:
-            entry["when"] = dict(entry.get("when") or {}) | {"chance": toxic.toxicity}
+            entry["when"] = _fields_of(entry, "when") | {"chance": toxic.toxicity}
     return entries
+
+
+def _fields_of(entry: Entry, part: str) -> Entry:
+    """A fault's `match` or `when`, which are its toxic's attributes."""
+    given = entry.get(part) or {}
+    if not isinstance(given, dict):
+        raise ToxicError(f"{part}: expected an object, got {given!r:.60}")
+    return dict(given)
 
 
 def _own(toxic: Toxic) -> Entry:

@@ -98,7 +98,6 @@ class Toxiproxy:
     def proxy(self, name: str) -> dict[str, Any]:
         """One of them."""
         with self._lock:
-            self._forget_what_is_over()
             return self._find(name).as_dict()
 
     def create(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,13 +170,11 @@ class Toxiproxy:
     def toxic(self, name: str, toxic: str) -> dict[str, Any]:
         """One toxic of a proxy."""
         with self._lock:
-            self._forget_what_is_over()
             return self._find_toxic(self._find(name), toxic).as_dict()
 
     def add_toxic(self, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Have one more, in force on every connection when this returns."""
         with self._lock:
-            self._forget_what_is_over()
             proxy = self._find(name)
             toxic = self._read(body, None)
             if toxic.name in proxy.toxics:
@@ -188,7 +185,6 @@ class Toxiproxy:
     def update_toxic(self, name: str, toxic: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Change its attributes and its toxicity."""
         with self._lock:
-            self._forget_what_is_over()
             proxy = self._find(name)
             new = self._read(body, self._find_toxic(proxy, toxic))
             self._set(proxy, {**proxy.toxics, toxic: new})
@@ -197,12 +193,12 @@ class Toxiproxy:
     def delete_toxic(self, name: str, toxic: str) -> None:
         """Have one less."""
         with self._lock:
-            self._forget_what_is_over()
             proxy = self._find(name)
             self._find_toxic(proxy, toxic)
             self._set(proxy, {key: each for key, each in proxy.toxics.items() if key != toxic})
 
     def _find(self, name: str) -> _Proxy:
+        self._forget_what_is_over()
         proxy = self._proxies.get(name)
         if proxy is None:
             raise Refused(HTTPStatus.NOT_FOUND, "proxy not found", status=404)
@@ -231,7 +227,7 @@ class Toxiproxy:
         before, proxy.toxics = proxy.toxics, toxics
         try:
             self._apply()
-        except Refused:
+        except BaseException:
             proxy.toxics = before
             raise
 

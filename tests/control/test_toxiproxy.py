@@ -128,6 +128,9 @@ def test_another_profile_ends_them(toxiproxy, behind):
     behind.put(load([find("calm")]), None)
     assert toxiproxy.proxies()["redis"]["toxics"] == []
     assert refused(lambda: toxiproxy.toxic("redis", "latency_downstream"))[0] == 404
+    assert toxiproxy.update("redis", {"enabled": True})["toxics"] == []
+    toxiproxy.delete("redis")
+    assert behind.profile.name == "calm"
 
 
 def test_refused(toxiproxy, behind):
@@ -156,6 +159,8 @@ def test_refused(toxiproxy, behind):
         (400, "invalid toxic type: 'x'", lambda: toxiproxy.add_toxic("redis", {"type": "x"})),
         (400, "slicer: ", lambda: toxiproxy.add_toxic("redis", {"type": "slicer", "stream": "upstream"})),
         (400, "at: ", lambda: toxiproxy.add_toxic("redis", {"type": "reply", "attributes": {"at": "x"}})),
+        (400, "match: ", lambda: toxiproxy.add_toxic("redis", {"type": "reply", "attributes": {"match": "x"}})),
+        (400, "when: ", lambda: toxiproxy.add_toxic("redis", {"type": "reply", "toxicity": 0.5, "attributes": {"when": [1]}})),
     ):  # fmt: skip
         found = refused(ask)
         assert found[0] == status
