@@ -36,10 +36,11 @@ class Answer:
     chunks: Chunks | None = None
 
 
-def as_json(value: object, status: HTTPStatus = HTTPStatus.OK, **headers: str) -> Answer:
-    """Give an answer that says this; `retry_after` is the header Retry-After."""
-    named = {name.replace("_", "-").title(): text for name, text in headers.items()}
-    return Answer(status, json.dumps(value).encode() + b"\n", headers=named)
+def as_json(
+    value: object, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[str, str] | None = None
+) -> Answer:
+    """Give an answer that says this."""
+    return Answer(status, json.dumps(value).encode() + b"\n", headers=headers or {})
 
 
 class Refused(Exception):  # noqa: N818 - it is an answer, not a mistake
@@ -60,8 +61,12 @@ class Refused(Exception):  # noqa: N818 - it is an answer, not a mistake
 
     def answer(self) -> Answer:
         """Say it."""
-        body = json.dumps({"error": str(self), **self.more}).encode() + b"\n"
-        return Answer(self.status, body, headers=self.headers)
+        return as_json({"error": str(self), **self.more}, self.status, self.headers)
+
+
+def whole_number(text: str) -> int | None:
+    """Read a whole number, not negative; None: it is none, or has more digits than any that is meant."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,11 @@ class Request:
     body: bytes = b""
     params: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def kind(self) -> str:
+        """What its body is said to be, in lower case, without parameters; "" where nothing is said."""
+        return self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
     def only(self, *known: str) -> Mapping[str, str]:
         """Give the query. Raises Refused if there is more in it than these."""
         for name in self.query:
@@ -86,14 +96,14 @@ class Request:
     def number(self, name: str, default: int) -> int:
         """Give a whole number from the query, not negative. Raises Refused."""
         text = self.query.get(name, str(default))
-        if not (text.isascii() and text.isdigit() and len(text) < 19):
+        number = whole_number(text)
+        if number is None:
             raise Refused(HTTPStatus.BAD_REQUEST, f"{name}: expected a whole number, got {text!r}")
-        return int(text)
+        return number
 
     def fields(self, known: Mapping[str, tuple[type, ...]]) -> dict[str, Any]:
         """Give the body's JSON object. Raises Refused if it is none, or has other fields, or of another type than these."""
-        kind = self.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        if kind != JSON:
+        if (kind := self.kind) != JSON:
             raise Refused(
                 HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
                 f"expected a body of Content-Type {JSON}, got {kind or 'none'}",

@@ -5,7 +5,7 @@ Takes a connection's number, as events and this list have it; gives what is know
 
 from http import HTTPStatus
 
-from chaosproxy.control.answer import Answer, Refused, Request, as_json
+from chaosproxy.control.answer import Answer, Refused, Request, as_json, whole_number
 from chaosproxy.control.backend import Backend
 
 
@@ -18,7 +18,7 @@ def get_connections(backend: Backend, request: Request) -> Answer:
 def delete_connection(backend: Backend, request: Request) -> Answer:
     """Reset one: client and server both lose it."""
     text = request.params["id"]
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+    number = whole_number(text)
     if not (number and backend.cut(number)):
         raise Refused(HTTPStatus.NOT_FOUND, f"there is no connection {text!r:.40}")
     return as_json({"id": number, "cut": "reset"})

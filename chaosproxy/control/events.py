@@ -10,7 +10,7 @@ from threading import BoundedSemaphore
 from time import monotonic
 from typing import Final
 
-from chaosproxy.control.answer import Answer, Refused, Request, as_json
+from chaosproxy.control.answer import Answer, Refused, Request, as_json, whole_number
 from chaosproxy.control.backend import Backend
 from chaosproxy.core import units
 from chaosproxy.core.setting import Invalid
@@ -49,9 +49,8 @@ def stream(backend: Backend, request: Request) -> Answer:
     """All after `after` (or Last-Event-ID) and from now on, as server-sent events."""
     request.only("after")
     after = request.number("after", 0)
-    known = request.headers.get("Last-Event-ID", "")
-    if known.isascii() and known.isdigit() and len(known) < 19:
-        after = int(known)
+    known = whole_number(request.headers.get("Last-Event-ID", ""))
+    after = after if known is None else known
     if request.method == "HEAD":
         return Answer(HTTPStatus.OK, content_type="text/event-stream")
     if not _waiting.acquire(blocking=False):

@@ -4,19 +4,15 @@ Takes its name; gives its status, or 404 with the names there are, or 409 with w
 """
 
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 from chaosproxy.control.answer import Answer, Refused, Request, as_json
 from chaosproxy.control.backend import Backend
+from chaosproxy.control.shapes import of
 from chaosproxy.core.steering import CannotTriggerError, UnknownFaultError
 
 #: What PATCH takes, as JSON Schema.
-SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "additionalProperties": False,
-    "required": ["enabled"],
-    "properties": {"enabled": {"type": "boolean"}},
-}
+SCHEMA: Final = of({"enabled": {"type": "boolean"}})
 
 
 def trigger(backend: Backend, request: Request) -> Answer:

@@ -4,7 +4,6 @@ Takes a request's bytes, which are all there; gives what is to be written, or a 
 asked: sockets does, for all at once.
 """
 
-import json
 import logging
 import re
 from email.errors import (
@@ -20,7 +19,7 @@ from typing import Final, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 from chaosproxy import __version__
-from chaosproxy.control.answer import MOST_BODY, Answer, Chunks, Refused, Request
+from chaosproxy.control.answer import MOST_BODY, Answer, Chunks, Refused, Request, as_json
 from chaosproxy.control.api import ROUTES
 from chaosproxy.control.backend import Backend, BusyError
 from chaosproxy.control.guard import Guard
@@ -183,6 +182,9 @@ class Handler(BaseHTTPRequestHandler):
             headers["Content-Length"] = str(len(answer.body))
         if self.close_connection:
             headers["Connection"] = "close"
+        elif self.request_version == "HTTP/1.0":
+            # Who asked for it in that version does not take it for granted.
+            headers["Connection"] = "keep-alive"
         for name, text in headers.items():
             self.send_header(name, text)
         self.end_headers()
@@ -198,8 +200,7 @@ class Handler(BaseHTTPRequestHandler):
         self.request_version = self.protocol_version
         self.close_connection = True
         text = message or HTTPStatus(code).phrase
-        body = json.dumps({"error": text}).encode() + b"\n"
-        self._write(Answer(HTTPStatus(code), body))
+        self._write(as_json({"error": text}, HTTPStatus(code)))
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name in the base
         """Requests are told at level debug only, and without their headers."""

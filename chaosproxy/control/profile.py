@@ -112,13 +112,18 @@ def _sources(given: dict[str, Any]) -> list[str | Source]:
         # It becomes a label and a line's beginning, and may not look like something else there.
         if not (isinstance(called, str) and called.isprintable() and 0 < len(called) <= 100):
             raise Refused(HTTPStatus.BAD_REQUEST, "name: expected up to 100 printable characters")
-        return [Source(called, text.encode("utf-8", "surrogatepass"), f"{called}.yaml")]
+        return [sent(text, called)]
     names = [name] if isinstance(name, str) else name
     if not (names and all(isinstance(each, str) for each in names)):
         raise Refused(
             HTTPStatus.BAD_REQUEST, "expected a shipped profile's `name`, several, or `yaml`"
         )
     return names
+
+
+def sent(text: str, called: str) -> Source:
+    """A profile's text that came over HTTP; what is no Unicode in it is the loader's to refuse."""
+    return Source(called, text.encode("utf-8", "surrogatepass"), f"{called}.yaml")
 
 
 def told(problems: Sequence[Problem]) -> list[dict[str, Any]]:

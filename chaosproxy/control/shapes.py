@@ -10,6 +10,8 @@ Schema = dict[str, Any]
 _TEXT: Final[Schema] = {"type": "string"}
 _NUMBER: Final[Schema] = {"type": "number"}
 _COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
+#: The number of something that is counted from 1.
+_ORDINAL: Final[Schema] = {"type": "integer", "minimum": 1}
 _FLAG: Final[Schema] = {"type": "boolean"}
 _TEXTS: Final[Schema] = {"type": "array", "items": _TEXT}
 _COUNTS: Final[Schema] = {"type": "object", "additionalProperties": _COUNT}
@@ -35,62 +37,35 @@ def list_of(items: Schema) -> Schema:
     return {"type": "array", "items": items}
 
 
+def each(schema: Schema, *names: str) -> Schema:
+    """Fields of these names that look alike."""
+    return dict.fromkeys(names, schema)
+
+
 _PROBLEM: Final = of(
-    {
-        "file": _TEXT,
-        "line": _COUNT,
-        "column": _COUNT,
-        "message": _TEXT,
-        "suggestion": _TEXT,
-        "source_line": _TEXT,
-        "text": _TEXT,
-    }
+    each(_TEXT, "file", "message", "suggestion", "source_line", "text")
+    | each(_COUNT, "line", "column")
 )
 _FAULT: Final = of(
-    {
-        "name": _TEXT,
-        "type": _TEXT,
-        "position": _TEXT,
-        "matched": _COUNT,
-        "fired": _COUNT,
-        "skipped": _COUNTS,
-        "enabled": _FLAG,
-        "armed": _FLAG,
-        "trigger": {"type": ["string", "null"]},
-        "requested": _COUNT,
-    }
+    each(_TEXT, "name", "type", "position")
+    | each(_COUNT, "matched", "fired", "requested")
+    | each(_FLAG, "enabled", "armed")
+    | {"skipped": _COUNTS, "trigger": {"type": ["string", "null"]}}
 )
-_IN_FORCE: Final[Schema] = {
-    "name": _TEXT,
-    "seed": _COUNT,
-    "generation": _COUNT,
-    "since": _TEXT,
-    "age": _NUMBER,
-    "description": _TEXT,
-    "healthy": _TEXT,
-    "faults": list_of(ref("Fault")),
-    "yaml": _TEXT,
-    "sha256": _TEXT,
-}
+_IN_FORCE: Final[Schema] = (
+    each(_TEXT, "name", "since", "description", "healthy", "yaml", "sha256")
+    | each(_COUNT, "seed", "generation")
+    | {"age": _NUMBER, "faults": list_of(ref("Fault"))}
+)
 _EVENT: Final = of(
-    {
-        "n": {"type": "integer", "minimum": 1},
+    each(_TEXT, "at", "client", "command", "fault", "type", "position", "digest")
+    | each(_COUNT, "generation", "connection", "db", "match", "ordinal")
+    | {
+        "n": _ORDINAL,
         "t": _NUMBER,
-        "at": _TEXT,
-        "generation": _COUNT,
-        "connection": _COUNT,
-        "client": _TEXT,
-        "db": _COUNT,
-        "command": _TEXT,
-        "fault": _TEXT,
-        "type": _TEXT,
-        "position": _TEXT,
-        "match": _COUNT,
-        "ordinal": _COUNT,
         "applied": {"enum": ["yes", "no", "undone", "unknown"]},
         "told": {"enum": ["ok", "error", "nothing", "reset", "closed", "late", "partial"]},
         "outcome": {"enum": ["ok", "fail", "unknown", "false_ok"]},
-        "digest": _TEXT,
     },
     keys=_TEXTS,
     keys_b64=_TEXTS,
@@ -103,54 +78,27 @@ _EVENT: Final = of(
     ),
 )
 _CONNECTION: Final = of(
-    {
-        "id": _COUNT,
-        "address": _TEXT,
-        "listener": _TEXT,
-        "name": _TEXT,
-        "db": _COUNT,
-        "protocol": {"enum": [2, 3]},
-        "in_transaction": _FLAG,
-        "subscribed": _FLAG,
-        "buffered": _COUNT,
-        "waiting_replies": _COUNT,
-        "holding": _FLAG,
-        "raw": _FLAG,
-        "age": _NUMBER,
-        "connected": _FLAG,
-    }
+    each(_TEXT, "address", "listener", "name")
+    | each(_COUNT, "id", "db", "buffered", "waiting_replies")
+    | each(_FLAG, "in_transaction", "subscribed", "holding", "raw", "connected")
+    | {"protocol": {"enum": [2, 3]}, "age": _NUMBER}
 )
 _SECOND: Final = of(
-    {
-        "n": {"type": "integer", "minimum": 1},
-        "at": _TEXT,
-        "seconds": _NUMBER,
-        "profile": _TEXT,
-        "generation": _COUNT,
-        "commands": _COUNT,
-        "delayed": _COUNT,
-        "delay": _NUMBER,
-        "connections": _COUNT,
-        "fired": _COUNTS,
-    }
+    each(_TEXT, "at", "profile")
+    | each(_NUMBER, "seconds", "delay")
+    | each(_COUNT, "generation", "commands", "delayed", "connections")
+    | {"n": _ORDINAL, "fired": _COUNTS}
 )
 _TOXIC: Final = of(
-    {
+    each(_TEXT, "name", "type")
+    | {
         "attributes": {"type": "object"},
-        "name": _TEXT,
-        "type": _TEXT,
         "stream": {"enum": ["upstream", "downstream"]},
         "toxicity": {"type": "number", "minimum": 0, "maximum": 1},
     }
 )
 _PROXY: Final = of(
-    {
-        "name": _TEXT,
-        "listen": _TEXT,
-        "upstream": _TEXT,
-        "enabled": _FLAG,
-        "toxics": list_of(ref("Toxic")),
-    }
+    each(_TEXT, "name", "listen", "upstream") | {"enabled": _FLAG, "toxics": list_of(ref("Toxic"))}
 )
 
 #: All of them. Error is what every refusal says, with more in it where there is more to say.

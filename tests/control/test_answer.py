@@ -25,7 +25,7 @@ def refusal(ask):
 
 def test_as_json():
     """A value, a status and headers."""
-    answer = as_json({"a": 1}, HTTPStatus.ACCEPTED, retry_after="1")
+    answer = as_json({"a": 1}, HTTPStatus.ACCEPTED, {"Retry-After": "1"})
     assert (answer.status, answer.body, answer.content_type, dict(answer.headers)) == (
         202,
         b'{"a": 1}\n',

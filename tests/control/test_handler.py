@@ -54,6 +54,16 @@ def test_keeps_alive(serve):
         assert (answer.status, b"lost-ack" in said) == (200, True)
 
 
+def test_keeps_alive_where_that_is_asked_for(raw):
+    """HTTP/1.0 goes on only where it is asked to, and is told whether it does."""
+    head = b"GET /healthz HTTP/1.0\r\n"
+    goes_on = head + b"Connection: keep-alive\r\n\r\n"
+    first, second, third = raw(goes_on * 2 + head + b"\r\n").split(b"HTTP/1.1 200 ")[1:]
+    for said in (first, second):
+        assert b"Connection: keep-alive\r\n" in said
+    assert b"Connection: close\r\n" in third
+
+
 def test_too_large(ask, backend):
     """A body that is too large is refused by its length; its sender can hear that."""
     said = ask("PUT", "/profile", b" " * (MOST_BODY + 1), Content_Type="application/json")
