@@ -1,4 +1,4 @@
-"""Where a process listens, as the kernel says it.
+"""Where a process listens, and which ones it has started, as the kernel says it.
 
 Takes a process id; gives the addresses of its TCP sockets that accept connections. Run as a program it tells that of its parent.
 """
@@ -26,6 +26,20 @@ def listening(pid: int) -> set[tuple[str, int]]:
             host, _, port = words[1].partition(":")
             if words[3] == _LISTEN and f"socket:[{words[9]}]" in own:
                 found.add((_address(host, order), int(port, 16)))
+    return found
+
+
+def family(pid: int) -> set[int]:
+    """Give the process ids of a process and of all that it has started."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(path.name)] = int((path / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
     return found
 
 

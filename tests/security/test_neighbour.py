@@ -12,15 +12,16 @@ from pathlib import Path
 
 import pytest
 import trustme
+from click.testing import CliRunner
 
-from chaosproxy.cli import calm, run
+from chaosproxy.cli import calm, demo, main, run
 from chaosproxy.cli import exec as exec_module
 from chaosproxy.embedded import Embedded
 from chaosproxy.net.tls import upstream_context
 from chaosproxy.testing import running
 from tests.proxying import serve_proxy, start_proxy
 from tests.security import sockets
-from tests.security.sockets import listening
+from tests.security.sockets import family, listening
 from tests.wire import Wire
 
 HERE = "127.0.0.1"
@@ -75,6 +76,23 @@ def test_exec(redis70):
         check=True,
     )
     assert done.stdout.split() == [HERE, HERE]
+
+
+def test_demo(monkeypatch):
+    """A story too, with the server that it brings along: looked at after each act."""
+    before, found = listening(os.getpid()), []
+
+    def watched(story, service, seed, say):
+        for act in play(story, service, seed, say):
+            found.extend(each for pid in family(os.getpid()) for each in listening(pid) - before)
+            yield act
+
+    play = demo.play
+    monkeypatch.setattr(demo, "play", watched)
+    # How the story went, on a machine that may be busy, is not what is asked.
+    CliRunner().invoke(main, ["demo", "window"])
+    assert len(set(found)) >= 2
+    assert {host for host, _ in found} == {HERE}
 
 
 def test_pytest_plugin():
@@ -149,14 +167,7 @@ def test_the_process_list(redis70):
         "CHAOSPROXY_STANDBY": f"redis://:{SECRET}@127.0.0.1:{redis70.port}",
     }
     with start_proxy("embedded", "calm", env=env) as proxy:
-        group = {proxy.process.pid}
-        for path in Path("/proc").glob("[0-9]*"):
-            try:
-                fields = (path / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[1]) in group:
-                group.add(int(path.name))
+        group = family(proxy.process.pid)
         assert len(group) >= 2
         lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in group]
         assert not [line for line in lines if SECRET.encode() in line]
