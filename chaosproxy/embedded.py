@@ -4,6 +4,7 @@ Takes nothing but a free loopback port, gives the running server's URL, and take
 """
 
 import atexit
+import fcntl
 import importlib.util
 import os
 import platform
@@ -13,6 +14,7 @@ import select
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -37,8 +39,10 @@ TRIES = 5
 # need not have a shell. Whatever goes wrong in it, too (who asked may be gone before it can say which server
 # it started), the server is ended. A session of its own, so that Ctrl-C in a terminal reaches only the proxy,
 # which still has replies to let finish; SIGTERM to a whole group is not for it either.
+# A container whose PID 1 is killed loses the watchdog too, and its files may stay. So both hold a lock on one of them for as
+# long as either lives, and whoever starts a server next removes what nobody holds. It has its name only once it is locked.
 _WATCHDOG = """
-import os, select, signal, sys
+import fcntl, os, select, signal, sys
 owner = os.getppid()
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 folder, *command = sys.argv[1:]
@@ -46,6 +50,13 @@ os.mkdir(folder, 0o700)
 pid = 0
 try:
     os.chdir(folder)
+    # Inherited, and not as 3, which is the server's end of the pipe.
+    alive = fcntl.fcntl(os.open("new", os.O_WRONLY | os.O_CREAT, 0o600), fcntl.F_DUPFD, 4)
+    try:
+        fcntl.flock(alive, fcntl.LOCK_EX)
+        os.rename("new", "alive")
+    except OSError:
+        pass
     pid = os.posix_spawn(command[0], command, os.environ, file_actions=[
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_DUP2, 1, 3),
@@ -63,6 +74,10 @@ finally:
     import shutil
     shutil.rmtree(folder, ignore_errors=True)
 """
+
+
+#: What a folder's name begins with; then come sixteen hexadecimal digits.
+_PREFIX = "chaosproxy-"
 
 
 class EmbeddedError(Exception):
@@ -111,6 +126,7 @@ class Embedded:
         if self._run is not None:
             raise EmbeddedError("it is running already")
         binary = find_server()
+        remove_leftovers()
         atexit.register(self.stop)
         for attempt in range(1, TRIES + 1):
             try:
@@ -161,7 +177,7 @@ class Embedded:
 
     def _start(self, binary: Path) -> None:
         # The watchdog makes the folder: made here, it would outlive us if we were killed right now.
-        folder = Path(tempfile.gettempdir()) / f"chaosproxy-{secrets.token_hex(8)}"
+        folder = Path(tempfile.gettempdir()) / f"{_PREFIX}{secrets.token_hex(8)}"
         self.port = _free_port()
         command = [
             str(binary),
@@ -213,6 +229,19 @@ def _wait_until_ready(binary: Path, port: int, run: _Run) -> None:
             raise EmbeddedError(f"{binary} ended at once. It said: {said or 'nothing'}")
         if time.monotonic() > deadline:
             raise EmbeddedError(f"{binary} did not answer within {START_TIMEOUT:g} s")
+
+
+def remove_leftovers() -> None:
+    """Remove this user's folders of servers that are gone, with those who would have removed them."""
+    for folder in Path(tempfile.gettempdir()).glob(_PREFIX + 16 * "[0-9a-f]"):
+        with suppress(OSError):
+            found = folder.lstat()
+            if not (stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()):
+                continue
+            with (folder / "alive").open("rb") as alive:
+                # Whoever holds it is alive.
+                fcntl.flock(alive, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def find_server() -> Path:

@@ -215,6 +215,42 @@ def test_is_stopped_even_when_its_watchdog_was_killed(temp):
     assert list(temp.iterdir()) == []
 
 
+def test_leftovers(temp, monkeypatch):
+    """Who starts a server removes the folders of those that are gone with their watchdogs, and nobody's who lives, nor anything else."""
+    with Embedded() as lives:
+        server = Embedded()
+        server.start()
+        gone, left = server._run, server._run.folder
+        gone.watchdog.kill()
+        gone.watchdog.wait()
+        embedded.remove_leftovers()
+        assert left.exists()  # its server lives
+        os.kill(gone.server, signal.SIGKILL)
+        wait_until(lambda: not alive(gone.server))
+        kept = [
+            temp / name
+            for name in (
+                16 * "a",
+                "chaosproxy-mine",
+                f"chaosproxy-{16 * 'b'}",
+                f"chaosproxy-{16 * 'c'}",
+            )
+        ]
+        for folder in kept[:3]:
+            folder.mkdir()
+        kept[3].symlink_to(left)
+        embedded.remove_leftovers()
+        assert set(temp.iterdir()) == {lives._run.folder, *kept}
+        other = temp / f"chaosproxy-{16 * 'd'}"
+        other.mkdir()
+        (other / "alive").touch()
+        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+        embedded.remove_leftovers()
+        assert other.exists()  # it is another user's
+        assert answers(lives.port)
+        server.stop()
+
+
 def test_takes_another_port_when_somebody_was_faster(monkeypatch, temp):
     """A port taken between the kernel's answer and the server's start is given up for the next."""
     with socket.create_server(("127.0.0.1", 0)) as taken:

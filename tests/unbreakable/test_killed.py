@@ -15,6 +15,7 @@ from typing import Self
 
 import pytest
 
+from chaosproxy.embedded import Embedded
 from tests.test_pytest_plugin import PLUGIN
 from tests.unbreakable.stand import environ, own, running, until
 
@@ -122,6 +123,38 @@ def test_a_test_run(tmp_path, workers):
     with Killed(command, temp) as killed:
         until(lambda: len(servers_of(killed.process.pid)) == max(1, workers), "the servers")
         killed.kill()
+
+
+@pytest.fixture
+def namespace():
+    """Words before a command that make it the first process of a container."""
+    words = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    if os.geteuid():
+        words += ["--user", "--map-root-user"]
+    try:
+        tried = subprocess.run([*words, "true"], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("needs unshare; on Debian: apt-get install util-linux")
+    if tried.returncode:
+        pytest.skip(f"needs root, or to be allowed namespaces of users: {tried.stderr.strip()}")
+    return words
+
+
+def test_as_pid_1(tmp_path, monkeypatch, namespace):
+    """A container's first process takes all others with it: no server is left, and the next one to be started removes their files."""
+    words, count = COMMANDS["standby"]
+    with Killed([*namespace, sys.executable, "-m", "chaosproxy", *words], tmp_path) as killed:
+        until(lambda: len(servers_of(killed.process.pid)) == count, f"{count} servers")
+        first, *_ = own(killed.process.pid)
+        killed.look()
+        os.kill(first, signal.SIGKILL)
+        killed.process.wait()
+        until(lambda: not any(map(running, killed.started)), "all that it started to be gone")
+    assert len(list(tmp_path.iterdir())) == count
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with Embedded() as server:
+        assert list(tmp_path.iterdir()) == [server._run.folder]
+    assert list(tmp_path.iterdir()) == []
 
 
 #: How many seconds after its start it is killed: before anything is there, and up to when all is.
