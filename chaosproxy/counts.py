@@ -40,7 +40,10 @@ Countable = Matched | Skipped | Fired | KeysTouched | ProtocolFault
 
 @dataclass(frozen=True, slots=True)
 class Gauges:
-    """What is now: connections, commands held back, bytes held back, and the profile in force."""
+    """What is now: connections, commands held back, bytes held back, and the profile in force.
+
+    `upstream_up`: by listener, whether the last client that came there was connected to its server.
+    """
 
     connections: int
     held_commands: int
@@ -49,6 +52,7 @@ class Gauges:
     seed: int
     generation: int
     events_lost: int
+    upstream_up: Mapping[str, bool]
 
 
 class Limits:

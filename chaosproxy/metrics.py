@@ -146,6 +146,14 @@ class _Reader(Collector):
             ["reason"],
             [((reason,), count) for reason, count in list(counts.upstream_errors.items())],
         )
+        up = GaugeMetricFamily(
+            "chaosproxy_upstream_up",
+            "1: the last client at this listener was connected to its server; 0: it could not be.",
+            labels=["listener"],
+        )
+        for listener, connected in now.upstream_up.items():
+            up.add_metric([listener], connected)
+        yield up
         yield _counter(
             "protocol_errors",
             "Connections that went on as raw bytes, by the side that was not understood.",

@@ -19,6 +19,11 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
 @pytest.fixture
 def counts():
+    return something_of_each()
+
+
+def something_of_each():
+    """Counts in which everything that can happen has happened."""
     counts = Counts()
     counts.read_client, counts.written_client = 10, 20
     counts.connections["accepted"] = 3
@@ -36,12 +41,38 @@ def counts():
 
 @pytest.fixture
 def metrics(counts):
+    return shown(counts)
+
+
+def shown(counts):
+    """Metrics of these counts, and of a proxy in the middle of its work."""
     tally = Tally("RPUSH")
     tally.count = 2
     tally.took(0.0003)
     tally.took(20.0)
-    gauges = Gauges(1, 2, 300, profile='de"mo', seed=7, generation=4, events_lost=0)
+    gauges = Gauges(
+        1,
+        2,
+        300,
+        profile='de"mo',
+        seed=7,
+        generation=4,
+        events_lost=0,
+        upstream_up={"redis": True, "node-2": False},
+    )
     return Metrics(counts, {"RPUSH": tally, "GET": Tally("GET")}, lambda: gauges)
+
+
+def table():
+    """All metrics in Markdown: name, labels, and what the scraper is told of it."""
+    rows = []
+    for family in parse_text(shown(something_of_each()).render("")[1].decode()):
+        name = family.name + ("_total" if family.type == "counter" else "")
+        labels = dict.fromkeys(label for sample in family.samples for label in sample.labels)
+        told = ", ".join(f"`{label}`" for label in labels if label != "le")
+        kind = "" if family.type == "counter" else f" ({family.type})"
+        rows.append(f"| `{name}`{kind} | {told} | {family.documentation} |\n")
+    return "".join(["| metric | by | what |\n", "| --- | --- | --- |\n", *rows])
 
 
 def key(name, *labels):
@@ -86,6 +117,8 @@ def test_everything_is_there(metrics, accept):
         key(p + "bytes_total", ("direction", "to_client")): 20,
         key(p + "buffered_bytes"): 300,
         key(p + "upstream_errors_total", ("reason", "refused")): 1,
+        key(p + "upstream_up", ("listener", "redis")): 1,
+        key(p + "upstream_up", ("listener", "node-2")): 0,
         key(p + "protocol_errors_total", ("side", "client")): 1,
         key(p + "events_lost_total"): 0,
         key(p + "profile_info", ("profile", 'de"mo'), ("seed", "7"), ("generation", "4")): 1,

@@ -24,11 +24,13 @@ from chaosproxy import catalogue
 from chaosproxy.cli import COMMANDS, main
 from chaosproxy.remote import Remote
 from tests.proxying import serve_proxy
+from tests.test_metrics import table
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
 CHAOSPROXY = (sys.executable, "-m", "chaosproxy")
-FAULTS = re.compile(r"(?<=<!-- faults:begin -->\n).*(?=<!-- faults:end -->)", re.DOTALL)
+#: Sections that are made from the code, and what makes them.
+MADE = {"faults": catalogue.markdown, "metrics": table}
 
 
 def blocks(language: str) -> list[str]:
@@ -230,17 +232,20 @@ def test_curl(redis70):
         assert {"PUT /profile", "DELETE /profile", "GET /events"} <= set(asked)
 
 
-def with_faults() -> str:
-    """Give README with the catalogue as the code has it."""
-    text, times = FAULTS.subn(lambda _: catalogue.markdown(), README)
-    assert times == 1
+def renewed() -> str:
+    """Give README with its tables of faults and metrics as the code has them."""
+    text = README
+    for name, make in MADE.items():
+        section = re.compile(rf"(?<=<!-- {name}:begin -->\n).*(?=<!-- {name}:end -->)", re.DOTALL)
+        text, times = section.subn(lambda _, make=make: make(), text)
+        assert times == 1
     return text
 
 
-def test_catalogue():
-    """README's tables of faults are the code's own; `python -m tests.test_readme` renews them."""
-    assert with_faults() == README
+def test_tables():
+    """README's tables of faults and of metrics are the code's own; `python -m tests.test_readme` renews them."""
+    assert renewed() == README
 
 
 if __name__ == "__main__":
-    (ROOT / "README.md").write_text(with_faults())
+    (ROOT / "README.md").write_text(renewed())

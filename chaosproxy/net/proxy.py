@@ -238,14 +238,14 @@ class Proxy:
             self.counts.upstream_errors[error.reason] += 1
             self.counts.connections["no_upstream"] += 1
             self._survey_is_due = True
-            if not route.down:
-                route.down = True
+            if route.up is not False:
+                route.up = False
                 _log.warning("%sno connection to the server: %s", where, error)
             return False
         self.counts.connections["connected"] += 1
-        if route.down:
-            route.down = False
+        if route.up is False:
             _log.warning("%sthe server is there again", where)
+        route.up = True
         if self._survey_is_due:
             # It was down: another one may have come back.
             self._survey_is_due = False

@@ -26,7 +26,7 @@ class Route:
     `name` is what a profile calls it (`match: {connection: {listener: NAME}}`). `address` is where it is to listen and does:
     port 0 asks the kernel once, and then it is that port. `translation` gives, for the address by which a client has reached
     it, what addresses in replies are for that client; None: nothing is translated. `side` is the proxy's own connection to
-    the same server. `down`: the last client that came could not be connected, and the log says so.
+    the same server. `up`: whether the last client that came could be connected; None: none has come.
     """
 
     __slots__ = (
@@ -35,10 +35,10 @@ class Route:
         "_tls",
         "address",
         "dialler",
-        "down",
         "name",
         "side",
         "translation",
+        "up",
     )
 
     def __init__(
@@ -53,7 +53,7 @@ class Route:
         self.address = listen
         self.dialler = dialler
         self.side = side
-        self.down = False
+        self.up: bool | None = None
         self.translation: Callable[[str], Translate] | None = None
         self._tls = tls
         self._listener = Listener()

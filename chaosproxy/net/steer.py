@@ -58,6 +58,7 @@ def gauges(proxy: Proxy, lost: int) -> Gauges:
         seed=engine.seed,
         generation=engine.generation,
         events_lost=lost,
+        upstream_up={route.name: route.up for route in proxy.routes if route.up is not None},
     )
 
 

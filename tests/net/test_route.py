@@ -1,10 +1,12 @@
 """Routes: several listeners in one proxy, each with a server of its own, that come and go while it runs."""
 
 import asyncio
+import re
 import socket
 
 import pytest
 
+from chaosproxy.core.match import LISTENER
 from chaosproxy.net import route as route_module
 from chaosproxy.net.address import Address
 from tests import servers
@@ -207,18 +209,30 @@ def test_stop(either_loop, redis70, other):
             Wire(port)
 
 
+def up(proxy):
+    """What the metrics say of each listener's server."""
+    said = proxy.service.metrics("")[1].decode()
+    found = re.findall(r'^chaosproxy_upstream_up{listener="(.*)"} (.*)$', said, re.MULTILINE)
+    return {listener: float(value) for listener, value in found}
+
+
 def test_down_and_up_again(proxy, other, caplog, monkeypatch):
-    """The log says once by which listener nobody can be connected, and when that is over."""
+    """The log says once by which listener nobody can be connected, and when that is over; so does a metric, of the last client."""
     route = add(proxy, other)
+    assert up(proxy) == {}
     other.stop()
     for _ in range(2):
         with Wire(route.address.port) as client:
             assert client.read_to_end() == (b"", "FIN")
+    with proxy.connect() as client:
+        assert client.ask("PING") == "PONG"
+    assert up(proxy) == {LISTENER: 1, "second": 0}
     monkeypatch.setattr(servers, "_free_port", lambda **_: other.port)
     again = servers.start("redis70")
     try:
         with Wire(route.address.port) as client:
             assert client.ask("PING") == "PONG"
+        assert up(proxy) == {LISTENER: 1, "second": 1}
     finally:
         again.stop()
     where = f"127.0.0.1:{other.port}"
