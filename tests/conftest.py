@@ -29,6 +29,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="how long each -m fuzz test goes on (5)",
     )
+    parser.getgroup("mix").addoption(
+        "--mix-minutes",
+        type=float,
+        default=10.0,
+        metavar="N",
+        help="how long each -m soak test of tests/transparency goes on (10)",
+    )
 
 
 @pytest.hookimpl(optionalhook=True)
