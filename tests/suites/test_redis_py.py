@@ -140,7 +140,9 @@ def compare(
     if found:
         found = differing(*both(tuple(sorted(found)), "second"))
     assert found == {}
-    return Counter(direct.values())
+    count = Counter(direct.values())
+    print(dict(count))
+    return count
 
 
 @pytest.mark.parametrize("protocol", [2, 3])
