@@ -88,18 +88,36 @@ class Computing:
         now: float,
         on_done: Callable[[Replies, float], None],
     ) -> None:
-        def answered(replies: Replies, then: float) -> None:
-            if self.line.head is self.work:  # not if it was let go in the meantime
-                on_done(replies, then)
+        carry(self.line, self.work, requests, now, on_done, raws=raws, aside=self.aside)
 
-        if not self.aside:
-            self.line.send_hidden(requests, now, answered, raws)
-            return
-        packed = [
-            raw or encode_command(*(arg or b"" for arg in args))
-            for args, raw in zip_longest(requests, raws)
-        ]
-        self.line.ask_side(packed, self.line.db, answered)
+
+def carry(
+    line: Line,
+    work: Work,
+    requests: Sequence[modes.Args],
+    now: float,
+    on_done: Callable[[Replies, float], None],
+    *,
+    raws: Sequence[bytes | None],
+    aside: bool,
+) -> None:
+    """Send requests of our own for the work at the head of a line: on the client's connection, or `aside`, on the side connection.
+
+    `raws` are those that are not to be encoded anew. `on_done` hears nothing if the work is let go in the meantime.
+    """
+
+    def answered(replies: Replies, then: float) -> None:
+        if line.head is work:
+            on_done(replies, then)
+
+    if not aside:
+        line.send_hidden(requests, now, answered, raws)
+        return
+    packed = [
+        raw or encode_command(*(arg or b"" for arg in args))
+        for args, raw in zip_longest(requests, raws)
+    ]
+    line.ask_side(packed, line.db, answered)
 
 
 def let_pass(line: Line, work: Work, chosen: Chosen, reason: str) -> bool:

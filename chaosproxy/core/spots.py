@@ -5,13 +5,13 @@ Takes one whole raw reply; gives offsets in bytes from its start.
 
 import re
 from itertools import accumulate
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from chaosproxy.core.reply import elements, frames_of
-from chaosproxy.core.setting import Invalid
+from chaosproxy.core.setting import Invalid, setting
 from chaosproxy.core.syntax import ProtocolError
 from chaosproxy.core.texts import MULTIBYTE
-from chaosproxy.core.units import choice
+from chaosproxy.core.units import COUNT_OR_ZERO, SIGNED_INT, choice
 
 INSIDE_MULTIBYTE: Final = "inside_multibyte"
 BEFORE_CRLF: Final = "before_crlf"
@@ -49,6 +49,34 @@ def ends(raw: bytes) -> list[int]:
     except ProtocolError:
         return []
     return list(accumulate(map(len, parts), initial=len(head)))
+
+
+# What faults at mid_reply declare of a share: see `share`.
+
+
+def share_in_bytes() -> Any:
+    """Declare the setting `bytes`."""
+    return setting(
+        SIGNED_INT,
+        "At mid_reply: how many bytes of the reply the client still gets; negative: all but so many. Left out: half.",
+        default=None,
+    )
+
+
+def share_in_frames() -> Any:
+    """Declare the setting `frames`."""
+    return setting(
+        COUNT_OR_ZERO,
+        "Instead of bytes: how many elements of an array (EXEC's too), or confirmations of a SUBSCRIBE, it still gets whole.",
+        default=None,
+    )
+
+
+def share_to_spot() -> Any:
+    """Declare the setting `spot`."""
+    return setting(
+        SPOT, f"Instead of bytes: up to the first spot of that kind: {HELP}.", default=None
+    )
 
 
 def share(

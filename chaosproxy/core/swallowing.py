@@ -5,9 +5,9 @@ Takes the work at the head of a line; gives hidden commands, then a local reply 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 
 from chaosproxy.core import modes, reply_maker, swallow
+from chaosproxy.core.computing import Replies, carry, let_pass
 from chaosproxy.core.effect import Outcome
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.ending import REFUSED, end, hidden, local
@@ -17,8 +17,6 @@ from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Slot, Work
 from chaosproxy.core.transaction import Entry, Transaction
 from chaosproxy.core.value import errors_in
-
-Replies = Sequence[bytes] | None
 
 NO_COPIES = "no copies can be made"
 SIDE_FAILED = "the side connection failed"
@@ -157,19 +155,8 @@ class _Swallowing:
         on_done: Callable[[Replies, float], None],
     ) -> None:
         """Send requests of our own: on the client's connection, or aside if an EXEC there would end its WATCH."""
-
-        def answered(replies: Replies, then: float) -> None:
-            if self.line.head is self.work:  # not if it was let go in the meantime
-                on_done(replies, then)
-
-        if not self.line.modes.watching:
-            self.line.send_hidden(requests, now, answered, raws)
-            return
-        packed = [
-            raw or encode_command(*(arg or b"" for arg in args))
-            for args, raw in zip_longest(requests, raws)
-        ]
-        self.line.ask_side(packed, self.line.db, answered)
+        watching = self.line.modes.watching
+        carry(self.line, self.work, requests, now, on_done, raws=raws, aside=watching)
 
     def _reply(self, raw: bytes, how: str, now: float) -> None:
         self.work.waiting = 0
@@ -241,11 +228,9 @@ class _Swallowing:
         line.send_hidden([(b"MULTI",)], now, begun)
 
     def _let_pass(self, reason: str) -> bool:
-        """It cannot be swallowed truthfully: forward it, and say why."""
+        """It cannot be swallowed truthfully."""
         self.work.waiting = 0
-        self.line.skip(self.chosen, reason)
-        self.work.final = None
-        return True
+        return let_pass(self.line, self.work, self.chosen, reason)
 
     # -- inside the client's transaction
 

@@ -6,8 +6,15 @@ from typing import Literal
 from chaosproxy.core.decision import Decision, Direction, Position, Silence
 from chaosproxy.core.fault import Context, Fault, fault
 from chaosproxy.core.setting import Invalid, setting
-from chaosproxy.core.spots import HELP, SPOT, Spot, check_share, share
-from chaosproxy.core.units import COUNT_OR_ZERO, DURATION, SIGNED_INT, choice
+from chaosproxy.core.spots import (
+    Spot,
+    check_share,
+    share,
+    share_in_bytes,
+    share_in_frames,
+    share_to_spot,
+)
+from chaosproxy.core.units import DURATION, choice
 
 
 @fault
@@ -37,19 +44,9 @@ class Blackhole(Fault):
         default=None,
         name="for",
     )
-    bytes: int | None = setting(
-        SIGNED_INT,
-        "At mid_reply: how many bytes of the reply the client still gets; negative: all but so many. Left out: half.",
-        default=None,
-    )
-    frames: int | None = setting(
-        COUNT_OR_ZERO,
-        "Instead of bytes: how many elements of an array (EXEC's too), or confirmations of a SUBSCRIBE, it still gets whole.",
-        default=None,
-    )
-    spot: Spot | None = setting(
-        SPOT, f"Instead of bytes: up to the first spot of that kind: {HELP}.", default=None
-    )
+    bytes: int | None = share_in_bytes()
+    frames: int | None = share_in_frames()
+    spot: Spot | None = share_to_spot()
 
     def check(self, at: Position) -> None:
         """What falls silent has to be there at that position."""

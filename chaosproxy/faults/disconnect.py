@@ -5,8 +5,15 @@ from dataclasses import dataclass
 from chaosproxy.core.decision import Cut, Decision, How, Position, Who
 from chaosproxy.core.fault import Context, Fault, fault
 from chaosproxy.core.setting import setting
-from chaosproxy.core.spots import HELP, SPOT, Spot, check_share, share
-from chaosproxy.core.units import COUNT_OR_ZERO, SIGNED_INT, choice
+from chaosproxy.core.spots import (
+    Spot,
+    check_share,
+    share,
+    share_in_bytes,
+    share_in_frames,
+    share_to_spot,
+)
+from chaosproxy.core.units import choice
 
 
 @fault
@@ -31,19 +38,9 @@ class Disconnect(Fault):
         "this connection, all of them, or all whose client and db match the rule.",
         default="this",
     )
-    bytes: int | None = setting(
-        SIGNED_INT,
-        "At mid_reply: how many bytes of the reply the client still gets; negative: all but so many. Left out: half.",
-        default=None,
-    )
-    frames: int | None = setting(
-        COUNT_OR_ZERO,
-        "Instead of bytes: how many elements of an array (EXEC's too), or confirmations of a SUBSCRIBE, it still gets whole.",
-        default=None,
-    )
-    spot: Spot | None = setting(
-        SPOT, f"Instead of bytes: up to the first spot of that kind: {HELP}.", default=None
-    )
+    bytes: int | None = share_in_bytes()
+    frames: int | None = share_in_frames()
+    spot: Spot | None = share_to_spot()
 
     def check(self, at: Position) -> None:
         """A share of a reply means something in the middle of one only."""

@@ -344,15 +344,16 @@ def test_aside_only_once_what_came_before_is_answered():
         talk.expect_side(*GATE)
         talk.side()
         talk.expect_client(":1")
-        talk.expect_fired("drop_write", detail=f"{TABLE}: the side connection failed")
 
 
-def test_the_side_connection_fails_later():
-    """Where it fails after the gate the reply is made up too."""
+@pytest.mark.parametrize("said", [(), (PROVEN,)])
+def test_the_side_connection_fails(said):
+    """At the gate or behind it: the reply is made up."""
     with Talk(DROP) as talk:
         watching(talk)
         talk.client("RPUSH k a")
-        talk.side(*PROVEN)
+        for replies in said:
+            talk.side(*replies)
         talk.side()
         talk.expect_client(":1")
         talk.expect_fired("drop_write", detail=f"{TABLE}: the side connection failed")
