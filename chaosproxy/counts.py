@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final
 
-from chaosproxy.core.effect import Fired, KeysTouched, Matched, ProtocolFault, Skipped
+from chaosproxy.core.effect import Fired, KeysTouched, LimitReached, Matched, ProtocolFault, Skipped
 
 #: Upper bounds of the injected delay's histogram, in seconds; the last bucket is +Inf.
 DELAY_BUCKETS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -25,6 +25,7 @@ LIMITS: Final = {
     "early": "a client was not read until its connection to the server was there",
     "client": "a client was not read because its requests are held up, or too many are unanswered",
     "server": "a server was not read because its replies are held up",
+    "reply": "a reply that somebody wanted whole was not held, as it was too large",
     "control_connections": "a connection of the control address was closed for a newer one, or turned away",
     "control_head": "a request had too many or too long header lines",
     "control_body": "a request announced a body too large",
@@ -35,7 +36,7 @@ LIMITS: Final = {
 }
 
 #: What has happened: all that is counted, and of which `Fired` is an event too.
-Countable = Matched | Skipped | Fired | KeysTouched | ProtocolFault
+Countable = Matched | Skipped | Fired | KeysTouched | ProtocolFault | LimitReached
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +232,8 @@ class Counts:
                 self.keys_touched[self._name(fault), how] += count
             case ProtocolFault(side):
                 self.protocol_errors[side] += 1
+            case LimitReached(limit):
+                self.limits.reached(limit)
 
     def totals(self) -> list[dict[str, Any]]:
         """Give each fault of each profile that has been in force: name, type, matched, fired, skipped. From any thread."""

@@ -18,6 +18,7 @@ The map, in the order a command travels:
         renewing, past    a time that is not renewed, a read of what was; computing: what all three have computed
       returns (reply)     upstream -> client: each reply finds its slot (slot) and settles the modes (modes, transaction, channels)
         addresses         where servers are, put as the client is to see it
+        passing           what is unfinished, and what is larger than may be held
         pushes            frames nobody asked for meet the rules too
         after             what happens to a reply once Redis has applied the command
         leaving           replies leave in the client's order, each at its time

@@ -10,6 +10,7 @@ from itertools import zip_longest
 from chaosproxy.core import modes, swallow
 from chaosproxy.core.engine import Chosen
 from chaosproxy.core.line import Line
+from chaosproxy.core.passing import TOO_LARGE
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Work
 from chaosproxy.core.value import errors_in
@@ -69,7 +70,8 @@ class Computing:
         def computed(replies: Replies, then: float) -> None:
             array = (None if replies is None else swallow.carried_out(replies)) or []
             if len(array) < index or errors_in(array[: index - 1]):
-                self._give_up()
+                large = replies is not None and replies[-1] == TOO_LARGE
+                self._give_up("too_large" if large else "not_computable")
                 return
             self.work.waiting = 0
             reply = plan.restore(array[index - 1])
@@ -77,9 +79,9 @@ class Computing:
 
         self._send(requests, raws, now, computed)
 
-    def _give_up(self) -> None:
+    def _give_up(self, reason: str = "not_computable") -> None:
         self.work.waiting = 0
-        let_pass(self.line, self.work, self.chosen, "not_computable")
+        let_pass(self.line, self.work, self.chosen, reason)
 
     def _send(
         self,

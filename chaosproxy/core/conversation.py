@@ -263,13 +263,11 @@ class Conversation:
     def upstream_paused(self) -> bool:
         """Whether the upstream's side holds as much as it may.
 
-        Never while the reply at the head of the client's order is unfinished, or one that only the proxy waits for: only more
-        bytes can finish it.
+        Never while nothing that is here waits for its time: only more bytes can finish what is unfinished, and of that no more is
+        held than may be (`passing`).
         """
         line = self._line
-        if line.expect and line.expect[0].on_reply is not None:
-            return False
-        if line.slots and not line.slots[0].full and line.client_silent is None:
+        if line.client_silent is None and not (line.slots and line.slots[0].full):
             return False
         return line.held + self._returns.framer.partial > line.world.max_buffer
 

@@ -143,6 +143,13 @@ class ProtocolFault:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class LimitReached:
+    """A limit was reached, by its name in `counts.LIMITS`."""
+
+    limit: str
+
+
 Effect = (
     CloseClient
     | AwaitFlush
@@ -156,6 +163,7 @@ Effect = (
     | Fired
     | KeysTouched
     | ProtocolFault
+    | LimitReached
 )
 
 Describe = dict[str, Any]

@@ -107,7 +107,8 @@ class Leaving:
         line = self.line
         as_it_is = not must_change(line, slot)
         line.flush(slot, reply=as_it_is)
-        self._hang_up(rest=line.expect[0] is slot and as_it_is)
+        passing = self.returns.push is slot or line.expect[0] is slot
+        self._hang_up(rest=passing and as_it_is)
 
     def _hang_up(self, *, rest: bool) -> None:
         """The line ends as the upstream did; `rest`: the unfinished reply is the client's."""

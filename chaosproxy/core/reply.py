@@ -135,6 +135,11 @@ class ReplyFramer:
             return self._kind or None
         return self._tail[0]
 
+    @property
+    def unfinished(self) -> ReplyFrame:
+        """What is known of the unfinished frame, in a frame without bytes; its kind is 0 until its header is here."""
+        return ReplyFrame(b"", self._kind, self._head, self._header, False)
+
     def cut_through(self) -> bytes:
         """Hand out what is here of the unfinished frame, which goes on being watched.
 
@@ -144,8 +149,7 @@ class ReplyFramer:
         if self._ended:
             return self.rest()
         out = b"".join((*self._done, self._tail[self._given :]))
-        self._done = NOTHING
-        self._read = 0
+        self._done, self._read = NOTHING, 0
         self._given = len(self._tail)
         self._cut = self.started
         return out

@@ -7,22 +7,14 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import islice
 
-from chaosproxy.core import addresses, modes, remembering, undoing
-from chaosproxy.core.after import (
-    abandon,
-    apply_after,
-    drop,
-    must_change,
-    rebuild_exec,
-    unpaced,
-    works_of,
-)
+from chaosproxy.core import addresses, modes, passing, remembering, undoing
+from chaosproxy.core.after import abandon, apply_after, drop, rebuild_exec
 from chaosproxy.core.effect import ProtocolFault
 from chaosproxy.core.framers import NO_REPLIES, own
 from chaosproxy.core.leaving import Leaving
 from chaosproxy.core.line import Line
 from chaosproxy.core.pushes import meet_rules
-from chaosproxy.core.reply import ReplyFrame
+from chaosproxy.core.reply import ReplyFrame, elements
 from chaosproxy.core.slot import Element, Slot, Work
 from chaosproxy.core.strides import cut_replies, is_reply
 from chaosproxy.core.syntax import CONFIRMATIONS, ProtocolError
@@ -35,12 +27,14 @@ _ARRAY = ord("*")
 class Returns:
     """The upstream's side of one line."""
 
-    __slots__ = ("_kept", "framer", "leaving", "line")
+    __slots__ = ("_kept", "framer", "leaving", "line", "push")
 
     def __init__(self, line: Line) -> None:
         self.line = line
         self.framer = NO_REPLIES
         self.leaving = Leaving(line, self)
+        #: The place of a push that passes as it comes.
+        self.push: Slot | None = None
         # What was held when the connection went raw, in order.
         self._kept: Sequence[bytes] = ()
 
@@ -92,7 +86,7 @@ class Returns:
             try:
                 frame = self.framer.next()
             except ProtocolError as error:
-                self._go_raw(error.text, now)
+                self.go_raw(error.text, now)
                 break
             if frame is None:
                 break
@@ -104,7 +98,7 @@ class Returns:
                 self._pass_on()
         else:
             self.leaving.release(now)
-            self._pass_partial()
+            passing.pass_partial(self, now)
 
     def _pass_on(self) -> None:
         """What comes from here on is not for us to understand."""
@@ -144,8 +138,13 @@ class Returns:
 
     def _take(self, frame: ReplyFrame, now: float) -> None:
         line = self.line
+        if self.push is not None:
+            push, self.push = self.push, None
+            self._add(push, frame.raw)
+            push.full = True
+            return
         slot = line.expect[0] if line.expect else None
-        if line.translate is not None:
+        if line.translate is not None and frame.whole:
             args = slot.args if slot is not None else ()
             frame.raw = addresses.in_frame(line.translate, args, frame)
         # A HELLO before it in the same transaction may have made it a push already.
@@ -157,7 +156,7 @@ class Returns:
         if slot is None or unasked:
             self._unsolicited(frame, now)
             if not unasked and frame.kind != _ERROR:  # errors may come unasked, before a close
-                self._go_raw(f"a reply nobody asked for: {frame.header[:40]!r}", now)
+                self.go_raw(f"a reply nobody asked for: {frame.header[:40]!r}", now)
             return
         if not (asked and line.engine.push_rules and meet_rules(line, frame, slot, now)):
             self._add(slot, frame.raw)
@@ -185,16 +184,24 @@ class Returns:
             slot.carried = frame.kind == _ARRAY and frame.header[1:2] != b"-"
         transaction = self.line.modes.transaction
         if slot.carried and transaction is not None and transaction.overflows:
-            slot.frames = transaction.missing(slot.parts)
+            if slot.watch is not None:
+                array = slot.watch.array
+            else:
+                array = [*elements(slot.parts[0])[1], *slot.parts[1:]]
+            slot.frames = transaction.missing(array)
 
     def _add(self, slot: Slot, raw: bytes) -> None:
         """Bytes of a slot's reply: to the client at once, if it is its turn and nobody has to see the whole."""
         line = self.line
+        if slot.watch is not None:
+            slot.watch.feed(raw)
         if not slot.whole and line.at_turn(slot):
             line.give(raw)
             return
         slot.parts.append(raw)
         line.held += len(raw)
+        if line.held > line.world.max_buffer and slot.frames != 1:
+            passing.weigh(self, slot)
 
     def _unsolicited(self, frame: ReplyFrame, now: float) -> None:
         """A frame nobody asked for keeps its place in the stream: ahead of the next reply that is owed to the client."""
@@ -208,6 +215,7 @@ class Returns:
             line.slots.append(Slot(line.world.name(b""), (), 0.0, parts=[raw], full=True))
         elif slot.parts and slot.whole:
             slot.behind.append(raw)
+            passing.weigh(self, slot)
         elif slot.parts:
             slot.parts.append(raw)
         else:
@@ -215,54 +223,14 @@ class Returns:
             if line.at_turn(slot):
                 line.flush(slot)
 
-    def _pass_partial(self) -> None:
-        """Give what is here of an unfinished reply, if it is its turn and nobody has to see the whole."""
-        line = self.line
-        framer = self.framer
-        if not framer.partial or not line.expect or not line.slots:
-            return
-        slot = line.expect[0]
-        kind = framer.kind
-        if not line.at_turn(slot) or kind is None or kind == _PUSH:
-            return
-        if line.translate is not None and (kind == _ERROR or addresses.concerns(slot.args)):
-            return
-        if kind == _ARRAY and line.modes.protocol == 2 and (slot.confirms or line.modes.subscribed):
-            return
-        small = framer.partial <= line.world.max_buffer
-        if slot.whole and (small or not self._give_up(slot)):
-            return
-        line.flush(slot)
-        line.give(framer.cut_through())
-
-    def _give_up(self, slot: Slot) -> bool:
-        """A reply larger than may be held: the rules that wanted the whole let it go, and say so.
-
-        False for an EXEC whose array has to be put right, or tells what the connection is after it.
-        """
-        line = self.line
-        transaction = line.modes.transaction
-        if slot.name.upper == b"EXEC" and transaction is not None:
-            if transaction.turns or must_change(line, slot):
-                return False
-            for work in works_of(transaction):
-                line.tell(work, "yes", "ok")
-                drop(line, work, "too_large")
-        slot.whole = False
-        slot.paces.clear()
-        if slot.work is not None:
-            unpaced(line, slot.work)
-            drop(line, slot.work, "too_large")
-        return True
-
-    def _go_raw(self, text: str, now: float) -> None:
+    def go_raw(self, text: str, now: float) -> None:
         """Hand over everything as it came, and understand no more; what was whole before still meets its rules."""
         line = self.line
         self.leaving.release(now)
         if line.closed:
             return
         line.effects.append(ProtocolFault("upstream", text))
-        self._kept = self.leaving.hand_over("raw")
+        self._kept, self.push = self.leaving.hand_over("raw"), None
         line.raw = True
         line.expect.clear()
         line.turning = line.blocking = 0
@@ -284,7 +252,9 @@ class Returns:
                 addresses.translated, slot.args, translate=line.translate
             )
         array: list[bytes] = []
-        if transaction is not None and slot.carried and slot.whole:
+        if slot.watch is not None:
+            array = slot.watch.array
+        elif transaction is not None and slot.carried and slot.whole:
             array = rebuild_exec(line, slot, transaction, now)
         line.modes.settle(upper, slot.args, frame, element, array)
         if (
@@ -297,14 +267,14 @@ class Returns:
         if slot.on_reply is not None:
             raw = b"".join(slot.parts)
             line.held -= len(raw)
-            slot.on_reply(raw, now)
+            slot.on_reply(raw if slot.whole else passing.TOO_LARGE, now)
             return
         if frame is not None and not slot.name.blocking and not queued:
             slot.name.tally.took(now - slot.since)
         if slot.work is not None:
             self._act(slot, slot.work, frame, queued, now)
         if queued and frame is not None and frame.kind != _ERROR and modes.garbles(slot.args):
-            self._go_raw("CLIENT REPLY in a transaction: EXEC's array will lack elements", now)
+            self.go_raw("CLIENT REPLY in a transaction: EXEC's array will lack elements", now)
 
     def _act(
         self, slot: Slot, work: Work, frame: ReplyFrame | None, queued: bool, now: float

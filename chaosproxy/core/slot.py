@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import TYPE_CHECKING, Never
 from typing import Final as Constant
-from typing import Never
 
 from chaosproxy.core.barrier import Barrier, Ticket
 from chaosproxy.core.bucket import Bucket
@@ -25,6 +25,9 @@ from chaosproxy.core.memory import Taken
 from chaosproxy.core.modes import Args
 from chaosproxy.core.undo import UndoLog, Written
 from chaosproxy.core.world import Name
+
+if TYPE_CHECKING:
+    from chaosproxy.core.passing import Watch
 
 
 class Stage(Enum):
@@ -185,6 +188,8 @@ class Slot:
     never: bool = False
     element: Element | None = None
     on_reply: Callable[[bytes, float], None] | None = None
+    #: Of an EXEC that passes as it comes, because it is too large: what is known of its elements.
+    watch: "Watch | None" = None
     final: Final | None = None
     #: Where the reply is cut (bytes from its start), and how long the gap is there.
     cuts: dict[int, float] = field(default_factory=dict)

@@ -13,6 +13,7 @@ from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.ending import REFUSED, end, hidden, local
 from chaosproxy.core.engine import Chosen
 from chaosproxy.core.line import Line
+from chaosproxy.core.passing import TOO_LARGE
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Slot, Work
 from chaosproxy.core.transaction import Entry, Transaction
@@ -98,6 +99,9 @@ class _Swallowing:
         def computed(replies: Replies, then: float) -> None:
             if replies is None:
                 self._make_up(then, SIDE_FAILED)
+                return
+            if replies[-1] == TOO_LARGE:
+                self._let_pass("too_large")
                 return
             queued, array = replies[index], swallow.carried_out(replies) or []
             if queued[:1] == b"-":

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from chaosproxy.core.channels import Args, Channels
-from chaosproxy.core.reply import elements
 
 
 @dataclass(slots=True)
@@ -65,7 +64,6 @@ class Transaction:
         """Whether frames may follow EXEC's array that its header does not count."""
         return any(entry.frames > 1 for entry in self.entries)
 
-    def missing(self, parts: Sequence[bytes]) -> int:
-        """How many frames are still to follow EXEC's array, which is here with some of them: its header does not count them all."""
-        array = [*elements(parts[0])[1], *parts[1:]]
+    def missing(self, array: Sequence[bytes]) -> int:
+        """How many frames are still to follow EXEC's elements and those frames that are here: its header does not count them all."""
         return max(0, self.shares(array)[-1].stop - len(array))

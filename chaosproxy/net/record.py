@@ -5,7 +5,7 @@ Takes effects of conversations and of admission; gives the journal and the count
 
 import logging
 
-from chaosproxy.core.effect import Effect, Fired, Matched, ProtocolFault, Skipped
+from chaosproxy.core.effect import Effect, Fired, LimitReached, Matched, ProtocolFault, Skipped
 from chaosproxy.core.engine import Engine
 from chaosproxy.core.world import World
 from chaosproxy.counts import Countable, Counts
@@ -49,7 +49,7 @@ class Record:
         elif not isinstance(effect, Countable):
             return
         profile, types = self._profiles.get(generation, ("", {}))
-        fault = "" if isinstance(effect, ProtocolFault) else effect.fault
+        fault = "" if isinstance(effect, ProtocolFault | LimitReached) else effect.fault
         self._counts.count(effect, profile, types.get(fault, ""), self._world.table.specs)
         recording = engine.recording
         if recording is not None and recording.divergence is not None and not self._diverged:

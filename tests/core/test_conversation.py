@@ -519,8 +519,8 @@ def test_holding_a_reply():
         assert not talk.conversation.holding
 
 
-def test_never_paused_while_only_the_proxy_waits():
-    """A reply that only the proxy waits for is read whatever is held: it is what lets things go on."""
+def test_paused_while_only_the_proxy_waits():
+    """A reply that only the proxy waits for is read once what is held ahead of it has left: nothing else waits for it."""
     rules = """
 - {fault: latency, match: {commands: GET}, at: after_apply, delay: 1s}
 - {fault: run, match: {commands: SET}, at: before_forward, commands: [[INCR, n]]}
@@ -529,8 +529,11 @@ def test_never_paused_while_only_the_proxy_waits():
         talk.client("GET a", "SET a 1", "PING")
         talk.heard("upstream")
         talk.upstream(b"$200\r\n" + b"x" * 200 + b"\r\n")
-        assert not talk.conversation.upstream_paused
-        talk.upstream(":1")
         assert talk.conversation.upstream_paused
         talk.wait(1)
         talk.heard("client")
+        assert not talk.conversation.upstream_paused
+        talk.upstream(":1", "+OK", "+PONG")
+        talk.expect_client("+OK", "+PONG")
+        talk.expect_fired("latency")
+        talk.expect_fired("run", applied="yes")

@@ -6,6 +6,7 @@ Takes the faults of the catalogue as rules, and one short talk; gives proof that
 import pytest
 
 from chaosproxy.core.fault import FAULTS
+from chaosproxy.faults import register
 from tests.conversation import Talk
 from tests.failing import Director
 from tests.toy import Toy
@@ -58,6 +59,7 @@ STEPS = 12
 
 def test_every_fault_is_here():
     """A new fault has a place in this list; those for pushes and new connections meet none of these commands."""
+    register()
     named = {rule.partition(",")[0] for rule in RULES}
     assert named == {name for name, fault in FAULTS.items() if fault.subject == "exchange"}
 

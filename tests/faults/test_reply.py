@@ -2,6 +2,7 @@
 
 import pytest
 
+from chaosproxy.core.effect import LimitReached
 from chaosproxy.core.errors import TEXTS
 from chaosproxy.core.fault import ServerInfo
 from tests.conversation import Talk
@@ -235,8 +236,8 @@ def test_an_array_that_breaks_off_is_not_given():
         talk.expect_closed("close")
 
 
-def test_an_array_too_large_to_be_held_is_held():
-    """An array that must be put right is held whatever its size: the client's protocol state comes first."""
+def test_an_array_too_large_to_be_put_right():
+    """An array that must be put right and is too large ends the connection: neither the server's nor the client's can be given."""
     with Talk(instead("value: made"), max_buffer=1000) as talk:
         talk.handshake("MULTI", "+OK")
         talk.handshake("LRANGE l 0 -1", "+QUEUED")
@@ -244,11 +245,13 @@ def test_an_array_too_large_to_be_held_is_held():
         talk.expect_client("+QUEUED")
         talk.client("EXEC")
         talk.expect_upstream("EXEC")
-        large = b"$5000\r\n" + b"x" * 5000 + b"\r\n"
-        talk.upstream(b"*1\r\n" + large[:4000])
+        talk.upstream(b"*1\r\n$5000\r\n" + b"x" * 900)
         assert not talk.conversation.upstream_paused
-        talk.upstream(large[4000:])
-        talk.expect_client(b"*2\r\n" + large + b"$4\r\nmade\r\n")
+        talk.expect_client()
+        talk.upstream(b"x" * 200)
+        assert talk.heard("client").startswith(b"-CHAOSPROXY EXEC was carried out, but ")
+        talk.expect_closed("close")
+        assert LimitReached("reply") in talk.effects
 
 
 def test_an_array_too_large_to_be_held():
@@ -264,6 +267,7 @@ def test_an_array_too_large_to_be_held():
         talk.upstream(large[4000:])
         talk.expect_client(large[4000:])
         assert talk.skipped("reply") == ["too_large"]
+        assert talk.effects.count(LimitReached("reply")) == 1
         talk.handshake("SET a 1", "+OK")
 
 

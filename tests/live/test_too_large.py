@@ -1,0 +1,74 @@
+"""What is larger than may be held, on real servers: it passes, or is let go, or ends the connection, as README says."""
+
+import pytest
+
+from tests.proxying import serve_proxy
+from tests.wire import decode
+
+MOST = 64 << 10
+BIG = "x" * (3 << 20)
+DROP = "faults:\n- {fault: drop_write, match: {keys: 'k*'}, tell: ok}\n"
+
+
+@pytest.mark.parametrize("resp", [2, 3])
+def test_messages(any_server, resp):
+    """Messages of 3 MB pass, and what stands between them too, under calm and where a rule looks at each command."""
+    for profile in ("calm", "faults:\n- {fault: latency, at: before_forward, delay: 0s}\n"):
+        with (
+            serve_proxy(any_server.url, profile, max_buffer=MOST) as proxy,
+            proxy.connect(resp=resp) as wire,
+        ):
+            wire.ask("SUBSCRIBE", "c")
+            wire.send("PING")
+            for text in (BIG, "small", BIG):
+                assert any_server.ask("PUBLISH", "c", text) == 1
+            wire.send("PING")
+            pong = "PONG" if resp == 3 else [b"pong", b""]
+            texts = [BIG, "small", BIG]
+            messages = [[b"message", b"c", text.encode()] for text in texts]
+            heard = [decode(raw) for raw in wire.read(5)]
+            assert [each for each in heard if each != pong] == messages
+            assert heard.count(pong) == 2
+
+
+def test_an_exec_that_changes_the_connection(any_server):
+    """It passes, and what follows is carried out and understood in the database that it selected."""
+    any_server.ask("SET", "big", BIG)
+    profile = (
+        "faults:\n- {fault: reply, match: {commands: GET, db: 1}, at: after_apply, value: made}\n"
+    )
+    with serve_proxy(any_server.url, profile, max_buffer=MOST) as proxy, proxy.connect() as wire:
+        for command in (("MULTI",), ("STRLEN", "big"), ("GET", "big"), ("SELECT", "1")):
+            wire.ask(*command)
+        assert wire.ask("EXEC") == [len(BIG), BIG.encode(), "OK"]
+        assert wire.ask("GET", "a") == b"made"
+
+
+def test_a_swallowed_write(any_server):
+    """A reply that nobody can hold is not computed: the write passes, and the rule says why."""
+    any_server.ask("SET", "k", BIG)
+    with serve_proxy(any_server.url, DROP, max_buffer=MOST) as proxy, proxy.connect() as wire:
+        assert wire.ask("SET", "k2", "1") == "OK"
+        assert any_server.ask("GET", "k2") is None
+        assert wire.ask("GETDEL", "k") == BIG.encode()
+        assert any_server.ask("GET", "k") is None
+        (status,) = proxy.service.status()
+        assert (status["matched"], status["fired"]) == (2, 1)
+        assert status["skipped"] == {"too_large": 1}
+        assert dict(proxy.service.limits.items())["reply"] == 1
+
+
+def test_an_exec_with_a_swallowed_write(any_server):
+    """Its array can neither be given as it is nor be held: an error, the end, and an event that tells it."""
+    any_server.ask("SET", "big", BIG)
+    with serve_proxy(any_server.url, DROP, max_buffer=MOST) as proxy, proxy.connect() as wire:
+        for command in (("MULTI",), ("SET", "k", "1"), ("SET", "a", "1"), ("GET", "big")):
+            wire.ask(*command)
+        wire.send("EXEC")
+        data, end = wire.read_to_end()
+        assert data.startswith(b"-CHAOSPROXY EXEC was carried out")
+        assert (data.count(b"\r\n"), end) == (1, "FIN")
+        assert any_server.ask("MGET", "k", "a") == [None, b"1"]
+        (event,) = proxy.wait_events(1)
+        assert (event["applied"], event["told"], event["outcome"]) == ("no", "error", "fail")
+        assert dict(proxy.service.limits.items())["reply"] == 1
