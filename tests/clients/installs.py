@@ -88,7 +88,8 @@ def python(*requirements: str) -> Install:
         _call([*pip, *options, *requirements])
 
     folder = _cached(version, requirements, install)
-    return Install(folder, (str(folder / "bin" / "python"), "-I"))
+    # Nothing of the user's; what stands beside a program it may have.
+    return Install(folder, (str(folder / "bin" / "python"), "-E", "-s"))
 
 
 @cache

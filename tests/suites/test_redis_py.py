@@ -79,8 +79,6 @@ def outcomes(
         *environment.interpreter, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--redis-url=redis://127.0.0.1:{port}/0",
         f"--protocol={protocol}", "-m", marks, f"--junitxml={report}", "--timeout=60", *tests,
     ]  # fmt: skip
-    # -I keeps the current folder off the path, which redis-py's tests need on it.
-    command.remove("-I")
     done = subprocess.run(command, cwd=suite, capture_output=True, text=True, check=False)
     said = f"it ended with {done.returncode}:\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
     # 0 and 1: all were run, and passed or not.

@@ -7,10 +7,9 @@ being how many messages the customer's page shows; gives a line for each: the an
 
 import json
 import os
-import sys
 import time
-from collections import Counter
 
+import pod
 import redis
 from langchain_community.chat_message_histories import RedisChatMessageHistory
 from langchain_core.chat_history import BaseChatMessageHistory, InMemoryChatMessageHistory
@@ -29,25 +28,13 @@ try:
 except ImportError:
     ConversationBufferMemory = None
 
-#: What the memory was asked to do, what came of it, and how long the slowest took in seconds.
-CALLS: Counter[str] = Counter()
-RAISED: Counter[str] = Counter()
-SLOWEST = [0.0]
-
 
 def counted(operation):
     """Count the calls of an operation of the memory and the exceptions that it raises."""
 
     def counting(self, *args):
-        CALLS[operation.__name__] += 1
-        began = time.monotonic()
-        try:
+        with pod.counted(operation.__name__):
             return operation(self, *args)
-        except Exception as error:
-            RAISED[f"{operation.__name__}: {type(error).__name__}"] += 1
-            raise
-        finally:
-            SLOWEST[0] = max(SLOWEST[0], time.monotonic() - began)
 
     return counting
 
@@ -250,22 +237,5 @@ def reload(app: str, url: str, session: str) -> dict:
     return {"texts": texts}
 
 
-def serve() -> None:
-    does = {"turn": turn, "reload": reload}
-    for line in sys.stdin:
-        asked = json.loads(line)
-        late = time.time() - asked.pop("sent")
-        for counter in (CALLS, RAISED):
-            counter.clear()
-        SLOWEST[0] = 0.0
-        try:
-            said = does[asked.pop("do")](**asked)
-        except Exception as error:  # noqa: BLE001 - what the customer sees, as an error page
-            said = {"error": f"{type(error).__name__}: {error}"}
-        said |= {"late": late, "calls": CALLS, "raised": RAISED, "slowest": SLOWEST[0]}
-        print(json.dumps(said), flush=True)
-
-
 if __name__ == "__main__":
-    print("ready", flush=True)
-    serve()
+    pod.serve({"turn": turn, "reload": reload})
