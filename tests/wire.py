@@ -46,6 +46,15 @@ def reply_end(data: bytes, start: int = 0) -> int:
     return after
 
 
+def first_of(data: bytes) -> tuple[bytes, bytes]:
+    """Give the first whole reply, or nothing as long as there is none, and what is left."""
+    try:
+        end = reply_end(data)
+    except Incomplete:
+        end = 0
+    return data[:end], data[end:]
+
+
 def decode(data: bytes) -> Any:
     """Decode one whole reply: str for simple strings, WireError for errors, dicts for maps."""
     value, end = _decode(data, 0)
@@ -122,16 +131,14 @@ class Wire:
         """Read that many whole replies (pushes count), each as its raw bytes."""
         replies = []
         while len(replies) < count:
-            try:
-                end = reply_end(self.buffer)
-            except Incomplete:
-                more = self.socket.recv(1 << 20)
-                if not more:
-                    raise EOFError(f"{len(replies)} of {count} replies, then FIN") from None
-                self.buffer += more
-            else:
-                replies.append(self.buffer[:end])
-                self.buffer = self.buffer[end:]
+            reply, self.buffer = first_of(self.buffer)
+            if reply:
+                replies.append(reply)
+                continue
+            more = self.socket.recv(1 << 20)
+            if not more:
+                raise EOFError(f"{len(replies)} of {count} replies, then FIN")
+            self.buffer += more
         return replies
 
     def raw(self, *args: Arg) -> bytes:

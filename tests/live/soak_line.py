@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.wire import Arg, Incomplete, decode, encode, reply_end
+from tests.wire import Arg, decode, encode, first_of
 
 #: What stands for a text that no longer is one: a fault has put 0xFF into it.
 TORN = "torn"
@@ -102,12 +102,8 @@ class Line:
     async def frame(self, seconds: float) -> bytes:
         """Give the next frame's bytes. Raises Cut, and Stuck after so many seconds."""
         while True:
-            try:
-                end = reply_end(self.buffer) if self.buffer else 0
-            except Incomplete:
-                end = 0
-            if end:
-                raw, self.buffer = self.buffer[:end], self.buffer[end:]
+            raw, self.buffer = first_of(self.buffer)
+            if raw:
                 return raw
             try:
                 async with asyncio.timeout(seconds):

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tests.wire import Arg, decode, encode, reply_end
+from tests.wire import Arg, decode, encode, first_of
 
 UNKNOWN = b"*-1\r\n"
 
@@ -74,12 +74,10 @@ class ScriptedSentinel:
                     while more := self.request.recv(1 << 16):
                         data += more
                         while data.startswith(b"*"):
-                            try:
-                                end = reply_end(data)
-                            except Exception:  # noqa: BLE001 - it is not all here yet
+                            asked, data = first_of(data)
+                            if not asked:
                                 break
-                            words, data = decode(data[:end]), data[end:]
-                            self.request.sendall(sentinel.answer(words))
+                            self.request.sendall(sentinel.answer(decode(asked)))
                 except OSError:
                     pass
                 finally:

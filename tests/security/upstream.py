@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.wire import Incomplete, decode, reply_end
+from tests.wire import decode, first_of
 
 Answer = Callable[[list[bytes]], bytes]
 
@@ -37,14 +37,12 @@ class _Handler(socketserver.BaseRequestHandler):
         try:
             while more := self.request.recv(1 << 16):
                 data += more
-                while data:
-                    try:
-                        end = reply_end(data)
-                    except Incomplete:
+                while True:
+                    asked, data = first_of(data)
+                    if not asked:
                         break
-                    words, data = decode(data[:end]), data[end:]
-                    upstream.asked.append(words)
-                    self.request.sendall(upstream.answer(words))
+                    upstream.asked.append(decode(asked))
+                    self.request.sendall(upstream.answer(upstream.asked[-1]))
         except OSError:
             pass
 

@@ -12,7 +12,7 @@ from random import Random
 from typing import Final
 
 from tests.transparency.mix import Hear, Mix, Over, Send, Step, Who
-from tests.wire import Incomplete, encode, reply_end
+from tests.wire import encode, first_of
 
 PATIENCE = 20.0
 #: What differs between two servers by nature. HELLO: each counts its own connections.
@@ -34,12 +34,8 @@ class Client:
 
     async def frame(self) -> bytes:
         while True:
-            try:
-                end = reply_end(self.buffer) if self.buffer else 0
-            except Incomplete:
-                end = 0
-            if end:
-                raw, self.buffer = self.buffer[:end], self.buffer[end:]
+            raw, self.buffer = first_of(self.buffer)
+            if raw:
                 self.frames.append(raw)
                 return raw
             try:
