@@ -1,4 +1,5 @@
-// What the two programs for Node have in common: a seeded chance, and workers that each do one thing after the other.
+// What the two programs for Node have in common: a seeded chance, workers that each do one thing after the other, and rounds that
+// both clients' calls are alike in.
 const [port, seed, workers, rounds, resp] = process.argv.slice(2).map(Number);
 
 // mulberry32 over a hash of the text: the same draws for the same seed.
@@ -43,8 +44,36 @@ class Worker {
   }
 }
 
-// Run workers with these kinds of rounds; `connect` gives a worker its clients, `leave` ends them.
-async function run(version, kinds, connect, leave) {
+// Clients of a worker: `a` and `b` for commands, `s` for subscriptions, `q` for what waits.
+const SIDES = ["a", "b", "s", "q"];
+
+// Call what npm redis calls rPush and ioredis calls rpush.
+const does = (client, name, ...args) => (name in client ? client[name] : client[name.toLowerCase()]).apply(client, args);
+
+async function transaction(worker) {
+  const { a, b } = worker;
+  const key = worker.key("n");
+  await worker.call("watch", a.watch(key));
+  const before = await worker.call("get", a.get(key));
+  if (worker.draw() < 0.3) await worker.call("other", b.incr(key));
+  const multi = does(a.multi().set(key, String(Number(before || 0) + 1)), "rPush", worker.key("l"), worker.text());
+  await worker.call("exec", multi.incr(worker.key("n")).exec());
+}
+
+async function blocking(worker) {
+  const { a, q } = worker;
+  const key = `${worker.name}:b`;
+  for (const how of ["blPop", "brPop"]) {
+    const waiting = worker.call("popped", does(q, how, key, 20));
+    await worker.call("push", does(a, "rPush", key, worker.text()));
+    await waiting;
+  }
+  await worker.call("in vain", does(q, "blPop", [key, worker.key("none")], 0.02));
+}
+
+// Run workers with these kinds of rounds and those above; `connect` gives a worker its clients, `leave` ends them.
+async function run(version, own, connect, leave) {
+  const kinds = [...own, transaction, blocking];
   const all = Array.from({ length: workers }, (_, number) => new Worker(number));
   await Promise.all(all.map(connect));
   await Promise.all(
@@ -57,4 +86,4 @@ async function run(version, kinds, connect, leave) {
   console.log(JSON.stringify({ version, got: Object.fromEntries(all.map((each) => [each.name, each.got.sort()])) }));
 }
 
-module.exports = { port, resp, run };
+module.exports = { SIDES, port, resp, run };

@@ -2,7 +2,7 @@
 const load = require("module").createRequire(process.cwd() + "/");
 const Redis = load("ioredis");
 const { version } = load("ioredis/package.json");
-const { port, run } = require("./mix.cjs");
+const { SIDES, port, run } = require("./mix.cjs");
 
 // Each client's ends in its name: who is first to load one that all have is chance.
 const ADD = "redis.call('RPUSH', KEYS[1], ARGV[1]) return {KEYS[1], redis.call('LLEN', KEYS[1])}";
@@ -14,11 +14,11 @@ function make(name) {
 }
 
 async function connect(worker) {
-  for (const side of ["a", "b", "s", "q"]) worker[side] = make(worker.name + side);
-  await Promise.all(["a", "b", "s", "q"].map((side) => worker[side].ping()));
+  for (const side of SIDES) worker[side] = make(worker.name + side);
+  await Promise.all(SIDES.map((side) => worker[side].ping()));
 }
 
-const leave = (worker) => Promise.all(["a", "b", "s", "q"].map((side) => worker[side].quit()));
+const leave = (worker) => Promise.all(SIDES.map((side) => worker[side].quit()));
 
 async function strings(worker) {
   const { a } = worker;
@@ -57,16 +57,6 @@ async function pipeline(worker) {
   await worker.call("at once", Promise.all([worker.a.incr(key), worker.a.get(key), worker.a.incr(key)]));
 }
 
-async function transaction(worker) {
-  const { a, b } = worker;
-  const key = worker.key("n");
-  await worker.call("watch", a.watch(key));
-  const before = await worker.call("get", a.get(key));
-  if (worker.draw() < 0.3) await worker.call("other", b.incr(key));
-  const multi = a.multi().set(key, Number(before || 0) + 1).rpush(worker.key("l"), worker.text());
-  await worker.call("exec", multi.incr(worker.key("n")).exec());
-}
-
 async function script(worker) {
   await worker.call("script", worker.a.add(worker.key("q"), worker.text()));
   await worker.call("eval", worker.a.eval("return {1, 'two', {3}}", 0));
@@ -89,17 +79,6 @@ async function publishing(worker) {
   await worker.call("punsubscribe", s.punsubscribe(`${channel}*`));
 }
 
-async function blocking(worker) {
-  const { a, q } = worker;
-  const key = `${worker.name}:b`;
-  for (const how of ["blpop", "brpop"]) {
-    const waiting = worker.call("popped", q[how](key, 20));
-    await worker.call("push", a.rpush(key, worker.text()));
-    await waiting;
-  }
-  await worker.call("in vain", q.blpop(key, worker.key("none"), 0.02));
-}
-
 async function stream(worker) {
   const { a, q } = worker;
   const key = `${worker.name}:x`;
@@ -117,4 +96,4 @@ async function stream(worker) {
   await worker.call("xrange", a.xrange(key, "-", "+"));
 }
 
-run(version, [strings, structures, pipeline, transaction, script, publishing, blocking, stream], connect, leave);
+run(version, [strings, structures, pipeline, script, publishing, stream], connect, leave);

@@ -2,7 +2,7 @@
 const load = require("module").createRequire(process.cwd() + "/");
 const { createClient, defineScript } = load("redis");
 const { version } = load("redis/package.json");
-const { port, resp, run } = require("./mix.cjs");
+const { SIDES, port, resp, run } = require("./mix.cjs");
 
 // Each client's ends in its name: who is first to load one that all have is chance.
 const scripts = (name) => ({
@@ -18,7 +18,7 @@ const scripts = (name) => ({
 });
 
 async function connect(worker) {
-  for (const side of ["a", "b", "s", "q"]) {
+  for (const side of SIDES) {
     const name = worker.name + side;
     const options = { socket: { port, host: "127.0.0.1" }, name, RESP: resp, scripts: scripts(name) };
     // XREAD in RESP3 has to be asked for.
@@ -29,7 +29,7 @@ async function connect(worker) {
   }
 }
 
-const leave = (worker) => Promise.all(["a", "b", "s", "q"].map((side) => worker[side].close()));
+const leave = (worker) => Promise.all(SIDES.map((side) => worker[side].close()));
 
 async function strings(worker) {
   const { a } = worker;
@@ -64,16 +64,6 @@ async function pipeline(worker) {
   await worker.call("pipeline", Promise.all(all));
 }
 
-async function transaction(worker) {
-  const { a, b } = worker;
-  const key = worker.key("n");
-  await worker.call("watch", a.watch(key));
-  const before = await worker.call("get", a.get(key));
-  if (worker.draw() < 0.3) await worker.call("other", b.incr(key));
-  const multi = a.multi().set(key, String(Number(before || 0) + 1)).rPush(worker.key("l"), worker.text());
-  await worker.call("exec", multi.incr(worker.key("n")).exec());
-}
-
 async function script(worker) {
   await worker.call("script", worker.a.add(worker.key("q"), worker.text()));
   await worker.call("eval", worker.a.eval("return {1, 'two', {3}}"));
@@ -99,17 +89,6 @@ async function publishing(worker) {
   await worker.call("punsubscribe", s.pUnsubscribe(`${channel}*`));
 }
 
-async function blocking(worker) {
-  const { a, q } = worker;
-  const key = `${worker.name}:b`;
-  for (const how of ["blPop", "brPop"]) {
-    const waiting = worker.call("popped", q[how](key, 20));
-    await worker.call("push", a.rPush(key, worker.text()));
-    await waiting;
-  }
-  await worker.call("in vain", q.blPop([key, worker.key("none")], 0.02));
-}
-
 async function stream(worker) {
   const { a, q } = worker;
   const key = `${worker.name}:x`;
@@ -127,4 +106,4 @@ async function stream(worker) {
   await worker.call("xrange", a.xRange(key, "-", "+"));
 }
 
-run(version, [strings, structures, pipeline, transaction, script, publishing, blocking, stream], connect, leave);
+run(version, [strings, structures, pipeline, script, publishing, stream], connect, leave);
