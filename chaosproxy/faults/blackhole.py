@@ -3,17 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from chaosproxy.core import spots
 from chaosproxy.core.decision import Decision, Direction, Position, Silence
 from chaosproxy.core.fault import Context, Fault, fault
 from chaosproxy.core.setting import Invalid, setting
-from chaosproxy.core.spots import (
-    Spot,
-    check_share,
-    share,
-    share_in_bytes,
-    share_in_frames,
-    share_to_spot,
-)
+from chaosproxy.core.spots import Spot
 from chaosproxy.core.units import DURATION, choice
 
 
@@ -44,9 +38,9 @@ class Blackhole(Fault):
         default=None,
         name="for",
     )
-    bytes: int | None = share_in_bytes()
-    frames: int | None = share_in_frames()
-    spot: Spot | None = share_to_spot()
+    bytes: int | None = spots.share_in_bytes()
+    frames: int | None = spots.share_in_frames()
+    spot: Spot | None = spots.share_to_spot()
 
     def check(self, at: Position) -> None:
         """What falls silent has to be there at that position."""
@@ -65,9 +59,9 @@ class Blackhole(Fault):
             if self.direction != "both":
                 raise Invalid("goes with what: connection", ("direction",))
         middle = at is Position.MID_REPLY
-        check_share(middle=middle, count=self.bytes, frames=self.frames, spot=self.spot)
+        spots.check_share(middle=middle, count=self.bytes, frames=self.frames, spot=self.spot)
 
     def decide(self, context: Context) -> Decision | None:
         """Fall silent, where there is such a place."""
-        there, count = share(context.reply or b"", self.bytes, self.frames, self.spot)
+        there, count = spots.share(context.reply or b"", self.bytes, self.frames, self.spot)
         return Silence(self.what, self.direction, self.for_, count) if there else None

@@ -2,17 +2,11 @@
 
 from dataclasses import dataclass
 
+from chaosproxy.core import spots
 from chaosproxy.core.decision import Cut, Decision, How, Position, Who
 from chaosproxy.core.fault import Context, Fault, fault
 from chaosproxy.core.setting import setting
-from chaosproxy.core.spots import (
-    Spot,
-    check_share,
-    share,
-    share_in_bytes,
-    share_in_frames,
-    share_to_spot,
-)
+from chaosproxy.core.spots import Spot
 from chaosproxy.core.units import choice
 
 
@@ -38,16 +32,16 @@ class Disconnect(Fault):
         "this connection, all of them, or all whose client and db match the rule.",
         default="this",
     )
-    bytes: int | None = share_in_bytes()
-    frames: int | None = share_in_frames()
-    spot: Spot | None = share_to_spot()
+    bytes: int | None = spots.share_in_bytes()
+    frames: int | None = spots.share_in_frames()
+    spot: Spot | None = spots.share_to_spot()
 
     def check(self, at: Position) -> None:
         """A share of a reply means something in the middle of one only."""
         middle = at is Position.MID_REPLY
-        check_share(middle=middle, count=self.bytes, frames=self.frames, spot=self.spot)
+        spots.check_share(middle=middle, count=self.bytes, frames=self.frames, spot=self.spot)
 
     def decide(self, context: Context) -> Decision | None:
         """Cut, where there is such a place."""
-        there, count = share(context.reply or b"", self.bytes, self.frames, self.spot)
+        there, count = spots.share(context.reply or b"", self.bytes, self.frames, self.spot)
         return Cut(self.how, self.who, count) if there else None

@@ -237,8 +237,8 @@ def test_close_does_not_wait_for_ever(harness, monkeypatch):
     assert client.read_to_end() == (b"", "FIN")
 
 
-def test_await_flush(harness):
-    """`flushed` comes once the client's stack has everything, and not before."""
+def awaiting_flush(harness):
+    """A client that is sent much, of which the conversation wants to know when it has it."""
 
     def script(talk, what, data):
         if what == "client":
@@ -249,6 +249,12 @@ def test_await_flush(harness):
     client, _ = harness.pair()
     client.send_bytes(b"go")
     wait_for(lambda: "client" in harness.talk.heard, "the request")
+    return client
+
+
+def test_await_flush(harness):
+    """`flushed` comes once the client's stack has everything, and not before."""
+    client = awaiting_flush(harness)
     time.sleep(0.2)
     assert "flushed" not in harness.talk.heard
     assert receive_all(client.socket, 16 * MEGA) == b"x" * (16 * MEGA)
@@ -257,16 +263,7 @@ def test_await_flush(harness):
 
 def test_no_flush_after_the_end(harness):
     """A client that leaves is not said to have received."""
-
-    def script(talk, what, data):
-        if what == "client":
-            talk.out_client.append(b"x" * (16 * MEGA))
-            talk.effects.append(AwaitFlush())
-
-    harness.script = script
-    client, _ = harness.pair()
-    client.send_bytes(b"go")
-    wait_for(lambda: "client" in harness.talk.heard, "the request")
+    client = awaiting_flush(harness)
     client.reset()
     wait_for(lambda: not harness.links, "the end")
     assert harness.talk.heard[-1] == "client_gone"
