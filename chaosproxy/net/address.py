@@ -59,6 +59,15 @@ class Address:
         except ValueError:
             return False
 
+    @property
+    def possible(self) -> bool:
+        """Whether there can be such a host and port, whoever is there; what cannot makes lookups fail otherwise than with OSError."""
+        try:
+            self.host.encode("idna")
+        except UnicodeError:
+            return False
+        return 0 <= self.port < 65536
+
     def to_tell(self) -> str:
         """How a server tells it, as in MOVED; without a host where that is the one the client knows already."""
         return f"{'' if self.host in _ANY_HOST else self.host}:{self.port}"
@@ -137,7 +146,10 @@ def parse_address(text: str) -> Address:
         raise ValueError(f"{text}: an IPv6 address stands in brackets: [{host}]:{port}")
     if not (port.isascii() and port.isdigit() and int(port) < 65536):
         raise ValueError(f"{text}: expected HOST:PORT with a port from 0 to 65535, or unix:PATH")
-    return Address(host or "0.0.0.0", int(port))  # noqa: S104 - `:6380` means everywhere
+    address = Address(host or "0.0.0.0", int(port))  # noqa: S104 - `:6380` means everywhere
+    if not address.possible:
+        raise ValueError(f"{text}: {host} cannot be a host's name")
+    return address
 
 
 def parse_upstream(url: str) -> Upstream:
@@ -227,7 +239,10 @@ def _place(where: str, shown: str) -> Address:
         host, port = parts.hostname, parts.port
     except ValueError:
         raise ValueError(f"{shown}: {_EXPECTED}") from None
-    return Address(host or "127.0.0.1", DEFAULT_PORT if port is None else port)
+    address = Address(host or "127.0.0.1", DEFAULT_PORT if port is None else port)
+    if not address.possible:
+        raise ValueError(f"{shown}: {_EXPECTED}")
+    return address
 
 
 def _sentinels(where: str, shown: str) -> tuple[Address, ...]:

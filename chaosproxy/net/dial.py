@@ -43,12 +43,14 @@ class Dialler:
         """Connect. Raises DialError."""
         if self.address == Address():
             raise DialError("name", "it is not known yet where the server is")
+        if not self.address.possible:
+            # Servers say such things, of others: some loops would dial another port.
+            raise DialError("name", f"{self.address}: there is no such host or port")
         try:
             async with asyncio.timeout(self.timeout):
                 transport, protocol = await self._connect(factory)
-                with suppress(
-                    OSError
-                ):  # who has accepted may be gone already, which is no failure to connect
+                # Who has accepted may be gone already, which is no failure to connect.
+                with suppress(OSError):
                     keep_alive(transport.get_extra_info("socket"))
                 return transport, protocol
         except TimeoutError:

@@ -159,6 +159,19 @@ def test_wrong_sentinels(url, message):
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize("host", ["a..b", ".", 64 * "x", "\udcff"])
+def test_what_cannot_be_a_name(host):
+    """It is refused as it is read: no lookup takes it, and not each one says so in the same way."""
+    assert not Address(host, 1).possible
+    with pytest.raises(ValueError, match="cannot be a host's name"):
+        parse_address(f"{host}:1")
+    for url in (f"redis://{host}:1", f"redis+cluster://a,{host}:1", f"redis+sentinel://{host}:1/m"):
+        with pytest.raises(ValueError, match="expected HOST:PORT"):
+            parse_upstream(url)
+    for good in ("localhost", "a.b.", "bücher.example", "::1", "my_redis-1"):
+        assert Address(good, 1).possible
+
+
 def test_urls_shown():
     """What is printed can be connected to, and holds no password."""
     assert Address("0.0.0.0", 1).url() == "redis://127.0.0.1:1"

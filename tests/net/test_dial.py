@@ -96,6 +96,22 @@ def test_unknown_name(loop):
     assert text.startswith("no-such-host.invalid:1: ")
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        Address("a..b", 1),
+        Address("x" * 64, 1),
+        Address("\udcff", 1),
+        Address("127.0.0.1", 70000),
+        Address("h", -1),
+    ],
+    ids=ascii,
+)
+def test_what_cannot_be(loop, address):
+    """Servers name others, and may name what no lookup takes, or a port that some loops take for another one."""
+    assert dial(loop, address) == ("name", f"{address}: there is no such host or port")
+
+
 def test_timeout(loop, listening, certificates):
     """A server that never answers the TLS handshake is given up in time."""
     context = ssl.create_default_context(cafile=certificates.ca)
