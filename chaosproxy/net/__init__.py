@@ -10,6 +10,7 @@
 - connection.py: joins a client's two sockets and the conversation between them
 - sides.py: those two sockets, as asyncio sees them
 - alarm.py: the one timer of a conversation
+- flow.py: who is read
 - ending.py: how a connection ends, by RST or FIN, after the bytes that were promised
 - side.py: the proxy's own connections to the server
 - survey.py: asks the server what it is and which commands it knows

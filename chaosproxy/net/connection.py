@@ -13,6 +13,7 @@ from chaosproxy.core.effect import AskSide, AwaitFlush, CloseClient, CutOthers, 
 from chaosproxy.net.alarm import UNSET, Alarm
 from chaosproxy.net.ending import BRIEFLY, LINGER, RESET_PATIENCE, Farewell, Finish, Flush, reset
 from chaosproxy.net.entrance import Entrance
+from chaosproxy.net.flow import hold
 
 if TYPE_CHECKING:
     from chaosproxy.core.effect import Effect
@@ -61,7 +62,11 @@ class Link:
         self._dialling: asyncio.Task[None] | None = asyncio.create_task(self._dial())
 
     async def _dial(self) -> None:
-        how = await self._come_in()
+        try:
+            how = await self._come_in()
+        except Exception as error:  # noqa: BLE001 - it ends this connection and no other
+            self._crash(error)
+            return
         self._dialling = None
         if how is not None:
             self.end(how)
@@ -254,11 +259,11 @@ class Link:
         if self.relaying:
             full = conversation.client_paused or self._upstream_full or self._draining
         if self.client is not None and full != self._client_held:
-            self._client_held = _read(self.client, full)
+            self._client_held = hold(self.client, full)
             self._proxy.watch(self, held=full)
         full = self.relaying and (conversation.upstream_paused or self._client_full)
         if self._upstream is not None and full != self._upstream_held:
-            self._upstream_held = _read(self._upstream, full)
+            self._upstream_held = hold(self._upstream, full)
             self._proxy.counts.limits.reached("server", full and conversation.upstream_paused)
 
     # How it ends.
@@ -322,9 +327,3 @@ def _drained(outbox: list[bytes]) -> bytes:
     data = outbox[0] if len(outbox) == 1 else b"".join(outbox)
     outbox.clear()
     return data
-
-
-def _read(transport: asyncio.Transport, held: bool) -> bool:
-    if not transport.is_closing():
-        (transport.pause_reading if held else transport.resume_reading)()
-    return held

@@ -437,6 +437,20 @@ def test_a_mistake_of_ours_ends_one_connection(harness, caplog):
     assert upstream.recv(4) == b"PING"
 
 
+def test_a_mistake_of_ours_on_the_way_in(harness, caplog, monkeypatch):
+    """So it is where it happens before the server is there: nobody waits for ever."""
+
+    async def dial(link):
+        raise RuntimeError("a mistake")
+
+    monkeypatch.setattr(harness.proxy, "dial", dial)
+    with caplog.at_level(logging.ERROR, logger="chaosproxy"), harness.client() as client:
+        client.read_to_end()
+    wait_for(lambda: not harness.links, "the end")
+    assert harness.proxy.counts.connections["crashed"] == 1
+    assert [record.exc_info[1].args for record in caplog.records] == [("a mistake",)]
+
+
 def test_half_close_of_the_upstream_says_no_more(harness):
     """HalfClose of the upstream side is a FIN behind the bytes before it."""
 
