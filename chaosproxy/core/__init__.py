@@ -8,7 +8,7 @@ The map, in the order a command travels:
     conversation          the one door: one client and its upstream connection
       lane                the short way for what no rule acts on (glance: which that is; measuring, strides: where it ends;
                           opening: many that begin alike taken for one)
-      line                what its two directions share: outboxes, queues, events; awaited: what is still to come on it
+      line                what its two directions share: outboxes, queues, events; awaited, describing: what is still to come on it, and all of it
       intake              client -> upstream: one request after the other meets the rules
         before            what was decided adds up and is carried out: delays, barrier, vanishing, repeating, bucket
           remembering     what keys are before each write (memory)

@@ -20,6 +20,12 @@ def is_held(line: Line) -> bool:
     return held or (bool(line.slots) and line.slots[0].full)
 
 
+def is_full(line: Line, *, later: bool = False) -> bool:
+    """Whether so much is held or was answered here that no request is taken; `later`: also once what was answered is on its way."""
+    made = 0 if later and not line.clogged else line.made
+    return max(made, line.held) > line.world.max_buffer
+
+
 def is_coming(line: Line, *, timed: bool) -> bool:
     """Whether something is under way that the client may hear of; `timed`: a time has to come.
 

@@ -43,6 +43,17 @@ MAX_REACHED = "let go because max was reached"
 NOT_KNOWN = "the connection ended before it was known whether it happened"
 
 
+def place_in_transaction(line: Line, work: Work, following: bytes | None) -> None:
+    """Count a queued command among the commands of its transaction, not of its pipeline; `following`: the next one's name."""
+    transaction = line.modes.transaction
+    counts = line.engine.counts_places and work.name.upper not in modes.NEVER_QUEUED
+    if transaction is None or not counts:
+        return
+    mine = [e for e in transaction.entries if not getattr(e.element, "hidden", False)]
+    work.exchange.place = 1 + len(mine)
+    work.exchange.last = following is None or following.upper() == b"EXEC"
+
+
 def fold(line: Line, work: Work, chosen: list[Chosen], now: float) -> None:
     """Add up what was decided, in profile order: delays sum, the first final decision ends the chain."""
     queued = line.modes.transaction is not None and work.name.upper not in modes.NEVER_QUEUED

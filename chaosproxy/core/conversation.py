@@ -10,6 +10,7 @@ from chaosproxy.core import awaited, undoing
 from chaosproxy.core.addresses import Translate
 from chaosproxy.core.command import Command
 from chaosproxy.core.decision import How
+from chaosproxy.core.describing import describe
 from chaosproxy.core.effect import CloseClient, Describe, Effect, HalfClose
 from chaosproxy.core.intake import Intake
 from chaosproxy.core.lane import Lane
@@ -101,7 +102,7 @@ class Conversation:
         """Bytes have come from the upstream."""
         self._begin(now)
         if not self._line.closed:
-            waited = self._line.head is not None
+            waited = self._line.head is not None or self._intake.stopped
             self._returns.receive(data, now)
             if waited:
                 self._go_on(now)
@@ -161,6 +162,11 @@ class Conversation:
         self._go_on(now)
         self._finish()
 
+    def clogged(self, clogged: bool) -> bool:
+        """The client reads more slowly than it is written to, or has caught up: gives whether to `wake` this now."""
+        self._line.clogged = clogged
+        return self._intake.stopped and not clogged
+
     def cut(self, how: How, now: float) -> None:
         """Another conversation's fault ends this one too."""
         self._begin(now)
@@ -209,6 +215,7 @@ class Conversation:
         """Something happens."""
         line = self._line
         line.now = now
+        line.made = line.made if line.clogged else 0
         line.expect, line.slots = queue(line.expect), queue(line.slots)
         self.lane.leave()
 
@@ -237,7 +244,7 @@ class Conversation:
         if self._client_ended and not (line.closed or self._passed_on):
             if line.head is not None and (line.lost or line.head.stage in HELD_UP):
                 self._intake.gone("client_gone")
-            held = line.world.held and self._intake.waiting
+            held = (line.world.held or self._intake.stopped) and self._intake.waiting
             if line.head is None and line.upstream_silent is None and not held:
                 self._passed_on = True
                 # Half a request too: nothing may be left here that is sent on later, behind the FIN.
@@ -309,19 +316,5 @@ class Conversation:
 
     def describe(self) -> Describe:
         """What is to be known of this connection, for the control API."""
-        line = self._line
-        return {
-            "id": line.connection,
-            "address": line.address,
-            "listener": line.listener,
-            "name": line.modes.name.decode("utf-8", "backslashreplace"),
-            "db": line.modes.db,
-            "protocol": line.modes.protocol,
-            "in_transaction": line.modes.transaction is not None,
-            "subscribed": line.modes.subscribed,
-            "buffered": self.buffered,
-            "waiting_replies": sum(slot.times for slot in line.slots) + len(self.lane),
-            "holding": self.holding,
-            "raw": self.raw,
-            "opened": line.opened,
-        }
+        waiting = sum(slot.times for slot in self._line.slots) + len(self.lane)
+        return describe(self._line, buffered=self.buffered, waiting=waiting, raw=self.raw)

@@ -29,6 +29,7 @@ def local(line: Line, work: Work, raw: bytes, now: float) -> bool:
     if answers:
         slot = Slot(work.name, work.args, now, parts=[raw], full=True, paces=work.reply_buckets)
         line.held += len(raw)
+        line.made += len(raw)
         line.slots.append(slot)
     if line.modes.skip:  # which is settled only when nothing is unanswered
         line.out_upstream.append(encode_command(*PLACEHOLDER))

@@ -8,6 +8,7 @@ from typing import assert_never
 
 from chaosproxy.core import before, modes, pretending, remembering, swallow, undoing
 from chaosproxy.core.after import works_of
+from chaosproxy.core.awaited import is_full
 from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandSpec
 from chaosproxy.core.decision import Answer, Cut, NoRenewal, Past, Silence, Swallow
@@ -31,11 +32,11 @@ TIMED = (Stage.DELAY, Stage.HOLD, Stage.SEND)
 class Intake:
     """The client's side of one line."""
 
-    __slots__ = ("_before", "chosen", "cutting", "ended", "framer", "handshake", "line", "place", "raw", "waiting")  # fmt: skip
+    __slots__ = ("_before", "chosen", "cutting", "ended", "framer", "handshake", "line", "place", "raw", "stopped", "waiting")  # fmt: skip
 
     def __init__(self, line: Line) -> None:
         self.line, self.framer = line, NO_REQUESTS
-        self.raw = self.ended = self.cutting = False
+        self.raw = self.ended = self.cutting = self.stopped = False
         self.handshake, self.waiting, self.place = True, 0, 0
         self._before: CommandSpec | None = None
         #: What the rules have chosen already for the next command.
@@ -63,7 +64,7 @@ class Intake:
 
     def pump(self, now: float) -> None:
         """Take what can be taken now."""
-        line = self.line
+        line, self.stopped = self.line, False
         while not (line.closed or line.lost or self.ended) and line.upstream_silent is None:
             if line.world.held:
                 return
@@ -74,6 +75,9 @@ class Intake:
                 if not self._advance(line.head, now):
                     return
                 continue
+            self.stopped = is_full(line)
+            if self.stopped:
+                return
             try:
                 frame = self.framer.next()
             except ProtocolError as error:
@@ -199,7 +203,7 @@ class Intake:
             if line.engine.failovers and not meets(line, work, now):
                 return False
             if name.interest:
-                self._place_in_transaction(work)
+                before.place_in_transaction(line, work, self._next())
                 chosen, self.chosen = self.chosen, None
                 if chosen is None:
                     chosen = line.engine.select(exchange, now, line.effects)
@@ -214,17 +218,6 @@ class Intake:
         transaction = self.line.modes.transaction
         carried = works_of(transaction) if transaction is not None else []
         return undoing.ready(self.line, work, carried, now)
-
-    def _place_in_transaction(self, work: Work) -> None:
-        """Count a queued command among the commands of its transaction, not of its pipeline."""
-        transaction = self.line.modes.transaction
-        counts = self.line.engine.counts_places and work.name.upper not in modes.NEVER_QUEUED
-        if transaction is None or not counts:
-            return
-        mine = [e for e in transaction.entries if not getattr(e.element, "hidden", False)]
-        following = self._next()
-        work.exchange.place = 1 + len(mine)
-        work.exchange.last = following is None or following.upper() == b"EXEC"
 
     def _gate(self, now: float) -> None:
         """Find out what there is before a MULTI in which a write may be swallowed."""
@@ -307,6 +300,8 @@ class Intake:
     def due(self) -> float:
         """When the head wants to be woken."""
         work = self.line.head
+        if self.stopped and not is_full(self.line, later=True):
+            return self.line.now
         if work is None or work.stage not in TIMED or self.line.upstream_silent is not None:
             return FOREVER
         if self.line.world.held:  # it is woken when that is over

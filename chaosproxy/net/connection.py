@@ -177,6 +177,8 @@ class Link:
     def client_full(self, full: bool) -> None:
         """The client reads slower than the server writes, or has caught up."""
         self._client_full = full
+        if self.conversation.clogged(full) and self.relaying:
+            self.tell(self.conversation.wake)
         self._flow()
 
     def upstream_full(self, full: bool) -> None:
@@ -239,8 +241,7 @@ class Link:
                 self._proxy.wake(connections, now)
             case CutOthers():
                 self._proxy.cut_others(self, effect, now)
-            case _:
-                # All others say that something has happened; mypy knows if one does not.
+            case _:  # all others say that something has happened; mypy knows if one does not
                 self._proxy.record(self, effect, now)
 
     def _await_flush(self) -> None:
@@ -285,8 +286,7 @@ class Link:
         self._flush = None
         if self.client is not None and flushed:
             reset(self.client)
-        elif self.client is not None:
-            # It reads nothing. Of the two promises the bytes come first.
+        elif self.client is not None:  # it reads nothing: of the two promises the bytes come first
             self._farewell = Farewell(self.client, eof=self._eof)
 
     def drain(self) -> None:

@@ -1,9 +1,10 @@
-"""What is still to come on a line: whether its client waits for something that comes by itself."""
+"""What is still to come on a line: whether its client waits for something that comes by itself, and whether it is owed too much."""
 
 import pytest
 
 from chaosproxy.core.awaited import is_coming
-from tests.conversation import Talk
+from tests.conversation import Talk, reply
+from tests.wire import encode
 
 DROP = "- {fault: drop_write, match: {commands: SET}, tell: ok}"
 
@@ -85,3 +86,101 @@ def test_a_silence_that_ends():
         talk.expect_client('"A"')
         assert not is_coming(talk.conversation._line, timed=False)
         talk.events()
+
+
+# -- too much
+
+MADE = "- {fault: reply, match: {commands: GET}, at: before_forward, value: '0123456789'}"
+ANSWER = '"0123456789"'
+
+
+def test_answers_made_here_come_little_by_little():
+    """Of a pipeline that the proxy answers by itself no more is answered at once than may be held; the rest right after."""
+    with Talk(MADE, max_buffer=100) as talk:
+        talk.client(*["GET a"] * 20, "SET a 1")
+        talk.expect_client(*[ANSWER] * 6)
+        assert talk.conversation.due == talk.now
+        talk.wait(0)
+        talk.expect_client(*[ANSWER] * 14)
+        talk.expect_upstream("SET a 1")
+        assert talk.conversation.due is None
+        talk.upstream("+OK")
+        talk.expect_client("+OK")
+        for _ in range(20):
+            talk.expect_fired("reply")
+
+
+def test_a_client_that_reads_nothing():
+    """As long as it does not, no more is answered than may be held, and its requests wait; then all goes on."""
+    with Talk(MADE, max_buffer=100) as talk:
+        assert not talk.conversation.clogged(True)
+        for _ in range(8):
+            talk.client("GET a")
+        talk.expect_client(*[ANSWER] * 6)
+        talk.wait(5)
+        talk.expect_client()
+        assert talk.conversation.due is None
+        assert not talk.conversation.client_paused
+        talk.client(*["GET a"] * 3, "SET a 1")
+        assert talk.conversation.client_paused
+        talk.client_eof()
+        talk.expect_silence()
+        assert talk.conversation.clogged(False)
+        talk.wake()
+        talk.expect_client(*[ANSWER] * 5)
+        talk.expect_upstream("SET a 1")
+        talk.expect_half_close()
+        talk.upstream("+OK")
+        talk.expect_client("+OK")
+        for _ in range(11):
+            talk.expect_fired("reply")
+
+
+def test_answers_behind_one_that_does_not_come():
+    """What is answered here and waits for its turn counts as held: no more requests are taken until that has left."""
+    with Talk(MADE, max_buffer=100) as talk:
+        talk.client("BLPOP q 0", *["GET a"] * 20)
+        talk.expect_upstream("BLPOP q 0")
+        talk.wait(5)
+        talk.expect_client()
+        assert talk.conversation.buffered == len(encode("GET", "a") * 14 + reply(ANSWER) * 6)
+        assert talk.conversation.due is None
+        assert not talk.conversation.upstream_paused
+        talk.upstream("*-1")
+        talk.wait(0)
+        talk.expect_client("*-1", *[ANSWER] * 20)
+        for _ in range(20):
+            talk.expect_fired("reply")
+
+
+def test_requests_behind_replies_that_are_late():
+    """The same of what the server has answered and a rule holds up."""
+    rule = "- {fault: latency, match: {commands: GET}, at: after_apply, delay: 1s}"
+    with Talk(rule, max_buffer=100) as talk:
+        talk.client("GET a")
+        talk.expect_upstream("GET a")
+        talk.upstream(b"$200\r\n" + b"x" * 200 + b"\r\n")
+        talk.client("SET a 1")
+        talk.expect_silence()
+        talk.wait(1)
+        talk.heard("client")
+        talk.expect_upstream("SET a 1")
+        talk.upstream("+OK")
+        talk.expect_client("+OK")
+        talk.expect_fired("latency")
+
+
+def test_silence_while_too_much_is_owed():
+    """Where nothing is taken for another reason it is that one that ends it."""
+    silent = "- {fault: blackhole, match: {commands: PING}, at: before_forward, what: connection, for: 1s}"
+    with Talk(f"{MADE}\n{silent}", max_buffer=100) as talk:
+        talk.client(*["GET a"] * 6, "PING", "GET a")
+        talk.expect_client(*[ANSWER] * 6)
+        talk.wait(0)
+        talk.wait(1)
+        talk.expect_upstream("PING")
+        talk.upstream("+PONG")
+        talk.expect_client("+PONG", ANSWER)
+        talk.heard("client")
+        for fault in (*["reply"] * 6, "blackhole", "reply"):
+            talk.expect_fired(fault)

@@ -1,9 +1,11 @@
 """What is larger than may be held, on real servers: it passes, or is let go, or ends the connection, as README says."""
 
+from pathlib import Path
+
 import pytest
 
-from tests.proxying import serve_proxy
-from tests.wire import decode
+from tests.proxying import serve_proxy, start_proxy
+from tests.wire import decode, encode
 
 MOST = 64 << 10
 BIG = "x" * (3 << 20)
@@ -72,3 +74,32 @@ def test_an_exec_with_a_swallowed_write(any_server):
         (event,) = proxy.wait_events(1)
         assert (event["applied"], event["told"], event["outcome"]) == ("no", "error", "fail")
         assert dict(proxy.service.limits.items())["reply"] == 1
+
+
+def test_a_client_that_reads_nothing(redis70):
+    """Of 100 MB that faults answer it a part is made at a time: it costs little, others are served, and all of it comes in the end."""
+    answer = "x" * 20_000
+    profile = f"faults:\n- {{fault: reply, match: {{commands: GET}}, at: before_forward, value: {answer}}}\n"
+    with (
+        start_proxy(redis70.url, profile, "--max-buffer", "256KiB") as proxy,
+        proxy.connect() as wire,
+        proxy.connect() as other,
+    ):
+        assert (wire.ask("PING"), other.ask("PING")) == ("PONG", "PONG")
+        before = memory(proxy)
+        wire.send_bytes(encode("GET", "a") * 5000 + encode("ECHO", "last"))
+        proxy.wait_events(10)
+        for number in range(50):
+            assert other.ask("ECHO", f"{number}") == b"%d" % number
+        assert memory(proxy) - before < 32 << 20
+        assert len(proxy.events()) < 1000
+        whole = b"$20000\r\n" + answer.encode() + b"\r\n"
+        heard = bytearray()
+        while len(heard) < 5000 * len(whole) + len(b"$4\r\nlast\r\n"):
+            heard += wire.socket.recv(1 << 20)
+        assert heard == whole * 5000 + b"$4\r\nlast\r\n"
+
+
+def memory(proxy) -> int:
+    """What a proxy's process holds, in bytes."""
+    return int(Path(f"/proc/{proxy.process.pid}/statm").read_text().split()[1]) * 4096

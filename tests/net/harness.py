@@ -52,6 +52,9 @@ class Talk:
         self.heard.append(what)
         self.script(self, what, data)
 
+    def clogged(self, clogged):
+        return False
+
     def receive_from_client(self, data, now):
         self._happened("client", data)
 
