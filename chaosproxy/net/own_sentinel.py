@@ -58,7 +58,7 @@ class _Client(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         self.host = own_host(transport).encode()
-        self._sentinel.reception.guests.add(self)
+        self._sentinel.reception.admit(self, transport)
 
     def data_received(self, data: bytes) -> None:
         self._framer.feed(data)

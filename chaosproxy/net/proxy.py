@@ -37,7 +37,7 @@ from chaosproxy.net.plan import Plan
 from chaosproxy.net.record import Record
 from chaosproxy.net.refusals import Refusals
 from chaosproxy.net.route import Route, Routes
-from chaosproxy.net.side import Side
+from chaosproxy.net.side import MOST, Side
 from chaosproxy.net.sides import ClientSide, UpstreamSide
 from chaosproxy.net.survey import Survey, survey
 
@@ -94,7 +94,8 @@ class Proxy:
         """Make a route to a server that is like the upstream in all but its address; `routes.add` puts it in force."""
         plan = self.plan
         dialler = Dialler(target, plan.upstream_tls, plan.connect_timeout)
-        side = Side(dialler, plan.upstream.username, plan.upstream.password)
+        who, most = plan.upstream, max(MOST, plan.max_buffer)
+        side = Side(dialler, who.username, who.password, most=most)
         return Route(name, listen, dialler, side, plan.listen_tls)
 
     # Its life.

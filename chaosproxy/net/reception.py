@@ -6,10 +6,13 @@ Takes what answers a client; gives where it listens, and ends them all when it c
 import asyncio
 import ssl
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from chaosproxy.net.address import Address
 from chaosproxy.net.listener import Listener
+
+#: How many may be here at once: they ask for an address and go, or listen for news of it.
+MOST: Final = 1000
 
 
 class Guest(Protocol):
@@ -34,6 +37,14 @@ class Reception(Generic[G]):
     async def open(self, address: Address, tls: ssl.SSLContext | None) -> None:
         """Listen. Raises OSError."""
         self.address = await self._listener.start(address, self._factory, tls)
+
+    def admit(self, guest: G, transport: asyncio.BaseTransport) -> bool:
+        """One more is here; False if there are too many, and then its connection is over."""
+        if len(self.guests) >= MOST:
+            transport.close()
+            return False
+        self.guests.add(guest)
+        return True
 
     def close(self) -> None:
         """Listen no more, and end all that came."""

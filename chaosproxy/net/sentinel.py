@@ -12,11 +12,14 @@ from chaosproxy.core.reply import ReplyFramer
 from chaosproxy.core.syntax import ProtocolError
 from chaosproxy.net.dial import DialError, Dialler
 from chaosproxy.net.fleet import Fleet
+from chaosproxy.net.flow import hold
 from chaosproxy.net.reception import Reception, own_host
 from chaosproxy.topology.sentinel import Place, places, translated
 
 #: Replies that wait to be translated, in bytes; then the Sentinel is not read.
-_MOST: Final = 1 << 20
+MOST: Final = 1 << 20
+#: No reply of a Sentinel is longer, in bytes: it has to be here whole before it can be translated.
+LONGEST: Final = 16 << 20
 
 
 class SentinelDoor:
@@ -47,6 +50,8 @@ class _Client(asyncio.Protocol):
         self._replies: deque[bytes] = deque()
         self._waiting = 0
         self._raw = self._over = False
+        # `full`: so much waits to be read by that side that the other one is not read.
+        self._client_full = self._sentinel_full = False
         self._more = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -55,16 +60,24 @@ class _Client(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._client = cast("asyncio.Transport", transport)
         self._host = own_host(transport).encode()
-        self._door.reception.guests.add(self)
-        self._task = asyncio.get_running_loop().create_task(self._serve())
+        if self._door.reception.admit(self, transport):
+            self._task = asyncio.get_running_loop().create_task(self._serve())
 
     def data_received(self, data: bytes) -> None:
         if self._sentinel is None:
             self._early += data
-            if len(self._early) > _MOST:
+            if len(self._early) > MOST:
                 self.end()
         else:
             self._sentinel.write(data)
+
+    def pause_writing(self) -> None:
+        self._client_full = True
+        self._flow()
+
+    def resume_writing(self) -> None:
+        self._client_full = False
+        self._flow()
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._client = None
@@ -105,8 +118,7 @@ class _Client(asyncio.Protocol):
         if unknown:
             await self._door.fleet.learn(unknown)
         self._waiting -= len(raw)
-        if self._sentinel is not None and self._waiting <= _MOST:
-            self._sentinel.resume_reading()
+        self._flow()
         if self._client is not None:
             self._client.write(translated(raw, lambda place: self._door.find(place, self._host)))
 
@@ -123,9 +135,24 @@ class _Client(asyncio.Protocol):
             except ProtocolError:
                 self._raw = True
                 self._replies.append(self._framer.rest())
-        if self._waiting > _MOST and self._sentinel is not None and self._replies:
-            self._sentinel.pause_reading()
+        if self._framer.partial > LONGEST:
+            self.end()
+            return
+        self._flow()
         self._more.set()
+
+    def sentinel_full(self, full: bool) -> None:
+        """The Sentinel reads slower than the client writes, or has caught up."""
+        self._sentinel_full = full
+        self._flow()
+
+    def _flow(self) -> None:
+        """Read from each side just if the other one keeps up, and of replies no more than are translated."""
+        if self._sentinel is not None:
+            much = self._waiting > MOST and bool(self._replies)
+            hold(self._sentinel, held=self._client_full or much)
+        if self._client is not None:
+            hold(self._client, held=self._sentinel_full)
 
     def end(self) -> None:
         """Both sides end; what was said is still delivered."""
@@ -150,6 +177,12 @@ class _Sentinel(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._client.from_sentinel(data)
+
+    def pause_writing(self) -> None:
+        self._client.sentinel_full(True)
+
+    def resume_writing(self) -> None:
+        self._client.sentinel_full(False)
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._client.end()

@@ -23,6 +23,8 @@ from chaosproxy.topology.sentinel import Place, master_of, servers_of
 POLL: Final = 1.0
 #: How long one may take to answer, in seconds.
 PATIENCE: Final = 2.0
+#: No answer is longer, in bytes.
+LONGEST: Final = 16 << 20
 #: What they say when something has changed.
 CHANNELS: Final = (b"+switch-master", b"+slave", b"-slave", b"+convert-to-slave", b"+sentinel")
 
@@ -221,6 +223,8 @@ class _Connection(asyncio.Protocol):
                     if not future.done():
                         future.set_result(frame.raw)
         except ProtocolError:
+            self.close()
+        if self._framer.partial > LONGEST:
             self.close()
 
     def connection_lost(self, _error: Exception | None) -> None:

@@ -18,6 +18,8 @@ from chaosproxy.net.dial import DialError, Dialler
 NAME: Final = b"chaosproxy"
 #: How long the server may take over one question, in seconds, the dialling included.
 PATIENCE: Final = 10.0
+#: How much the server may say to one question, in bytes, unless somebody says otherwise.
+MOST: Final = 16 << 20
 
 _PUSH: Final = ord(">")
 _log = logging.getLogger("chaosproxy.side")
@@ -29,7 +31,7 @@ class Side:
     """Side connections to one server, one for each database and protocol that was asked for, made when needed.
 
     `username` and `password` are the upstream URL's. Questions to one database are answered in the order
-    they were asked.
+    they were asked. A server that says more than `most` bytes to one has not answered it.
     """
 
     def __init__(
@@ -38,11 +40,14 @@ class Side:
         username: str | None,
         password: str | None,
         patience: float = PATIENCE,
+        *,
+        most: int = MOST,
     ) -> None:
         self._dialler = dialler
         self._username = (username or "").encode()
         self._password = (password or "").encode()
         self._patience = patience
+        self.most = most
         self._open: dict[tuple[int, int], _Connection] = {}
         self._told = ""
 
@@ -55,7 +60,7 @@ class Side:
         connection = self._open.get((db, protocol))
         if connection is None or connection.lost:
             setup = self._setup(db, protocol)
-            connection = _Connection(self._dialler, setup, self._patience, self._tell)
+            connection = _Connection(self._dialler, setup, self._patience, self.most, self._tell)
             self._open[db, protocol] = connection
         connection.ask(requests, done)
 
@@ -109,13 +114,14 @@ class Side:
 class _Ask:
     """One question: how many replies are owed, those that came, and who wants them."""
 
-    __slots__ = ("done", "owed", "replies", "timer")
+    __slots__ = ("done", "owed", "replies", "size", "timer")
 
     def __init__(self, owed: int, done: Done, timer: asyncio.TimerHandle) -> None:
         self.owed = owed
         self.done = done
         self.timer = timer
         self.replies: list[bytes] = []
+        self.size = 0
 
 
 class _Connection(asyncio.Protocol):
@@ -126,11 +132,13 @@ class _Connection(asyncio.Protocol):
         dialler: Dialler,
         setup: list[tuple[bytes, bool]],
         patience: float,
+        most: int,
         tell: Callable[[str], None],
     ) -> None:
         self._tell = tell
         self._loop = asyncio.get_running_loop()
         self._patience = patience
+        self._most = most
         self._framer = ReplyFramer()
         self._asks: deque[_Ask] = deque()
         # Until the connection is set up, what is asked waits here.
@@ -170,6 +178,10 @@ class _Connection(asyncio.Protocol):
                     self._take(frame.raw)
         except ProtocolError as error:
             self._fail(f"not a reply: {error.text}")
+            return
+        told = self._asks[0].size if self._asks else 0
+        if told + self._framer.partial > self._most:
+            self._fail(f"an answer of more than {self._most} bytes")
 
     def connection_lost(self, error: Exception | None) -> None:
         """The server has closed it, or we have."""
@@ -194,6 +206,7 @@ class _Connection(asyncio.Protocol):
         elif self._asks:
             ask = self._asks[0]
             ask.replies.append(raw)
+            ask.size += len(raw)
             if len(ask.replies) == ask.owed:
                 self._asks.popleft()
                 ask.timer.cancel()

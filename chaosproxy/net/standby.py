@@ -130,7 +130,8 @@ class Standby:
         """From here on a route leads to this server."""
         route.dialler = node.dialler
         route.side.close()
-        route.side = Side(node.dialler, node.upstream.username, node.upstream.password)
+        who = node.upstream
+        route.side = Side(node.dialler, who.username, who.password, most=route.side.most)
 
     def lead_to_standby(self, route: Route) -> None:
         """Have a route lead to the server that is the standby now."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from chaosproxy import counts, journal
 from chaosproxy.control import answer, events, handler, sockets, toxiproxy, visitor
 from chaosproxy.core import engine, lane, when
-from chaosproxy.net import entrance, listener, refusals
+from chaosproxy.net import entrance, listener, reception, refusals, sentinel, sentinels, side
 from chaosproxy.net.plan import Plan
 from chaosproxy.profile import problems, yaml_nodes
 
@@ -28,6 +28,8 @@ def test_limits():
         ("128 are being told", refusals.MOST == 128),
         ("64 KiB | it is not read", entrance.EARLY == 64 << 10),
         ("250,000", lane.MOST_UNANSWERED == 250_000),
+        ("16 MiB, `--max", 16 * mib == side.MOST),
+        ("1,000, 16 MiB, 1 MiB", (1000, 16 * mib, 16 * mib, mib) == (reception.MOST, sentinel.LONGEST, sentinels.LONGEST, sentinel.MOST)),
         ("10 s", listener.TLS_HELLO == 10),
         ("65,536 each", when.MOST_SCOPES == engine.MOST_KEYS == 65_536),
         ("500", counts.MOST_NAMES == 500),

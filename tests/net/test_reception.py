@@ -5,6 +5,7 @@ import socket
 
 import pytest
 
+from chaosproxy.net import reception as reception_module
 from chaosproxy.net.address import Address
 from chaosproxy.net.reception import Reception, own_host
 
@@ -16,7 +17,7 @@ class Guest(asyncio.Protocol):
     def connection_made(self, transport):
         self.transport = transport
         self.host = own_host(transport)
-        self.reception.guests.add(self)
+        self.reception.admit(self, transport)
 
     def data_received(self, data):
         self.transport.write(self.host.encode())
@@ -46,3 +47,26 @@ async def test_who_comes(where, tmp_path):
     if where == "tcp":
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", reception.address.port), 5)
+
+
+async def test_so_many_and_no_more(monkeypatch):
+    """One too many is closed without a word, and comes in once another one has gone."""
+    monkeypatch.setattr(reception_module, "MOST", 1)
+    reception = Reception(lambda: Guest(reception))
+    await reception.open(Address("127.0.0.1", 0), None)
+
+    async def come():
+        reader, writer = await asyncio.open_connection("127.0.0.1", reception.address.port)
+        writer.write(b"?")
+        return await reader.read(100), writer
+
+    said, first = await come()
+    assert said == b"127.0.0.1"
+    said, second = await come()
+    assert said == b""
+    reception.guests.clear()
+    said, third = await come()
+    assert said == b"127.0.0.1"
+    reception.close()
+    for writer in (first, second, third):
+        writer.close()

@@ -1,7 +1,11 @@
 """The listener for Sentinel before one that is scripted: what is translated, what is not, and who is turned away."""
 
+import threading
+import time
+
 import pytest
 
+from chaosproxy.net import sentinel as sentinel_module
 from chaosproxy.net.address import Address
 from chaosproxy.net.dial import Dialler
 from chaosproxy.net.fleet import Fleet
@@ -9,6 +13,7 @@ from chaosproxy.net.route import Routes
 from chaosproxy.net.sentinel import SentinelDoor
 from tests.net.scripted import ScriptedSentinel
 from tests.net.test_fleet import TIMEOUT, Echo, make
+from tests.proxying import wait_for
 from tests.servers import free_port
 from tests.wire import Wire, decode, encode
 
@@ -124,6 +129,42 @@ def test_a_great_deal(door):
     with door.client() as client:
         client.send("PING")
         assert client.read(5000) == [line] * 5000
+
+
+def test_a_client_that_does_not_read(door):
+    """What waits for it is bounded: the Sentinel is read no more, until the client reads; then nothing is missing."""
+    line = b"+" + b"x" * 100_000 + b"\r\n"
+    door.sentinel.answers["PING"] = line
+    with door.client() as client:
+        client.send_bytes(encode("PING") * 300)
+        wait_for(lambda: door.door.reception.guests, "the client")
+        (guest,) = door.door.reception.guests
+        wait_for(lambda: guest._client_full, "its buffer to be full")
+        # Ten times as much is still to come, and would within this time.
+        for _ in range(30):
+            assert door.loop.call(guest._client.get_write_buffer_size) < 3 << 20
+            time.sleep(0.01)
+        assert client.read(300) == [line] * 300
+
+
+def test_a_sentinel_that_does_not_read(door):
+    """What a client says is held back by TCP, not here."""
+    waits = threading.Event()
+    door.sentinel.answers["PING"] = lambda: waits.wait(20) and b"+PONG\r\n"
+    with door.client() as client:
+        client.socket.settimeout(1)
+        with pytest.raises(TimeoutError):
+            client.socket.sendall(encode("PING", "x" * (100 << 20)))
+        waits.set()
+
+
+def test_a_reply_without_an_end(door, monkeypatch):
+    """It is not held: the client is let go."""
+    monkeypatch.setattr(sentinel_module, "LONGEST", 10_000)
+    door.sentinel.answers["PING"] = b"$100000\r\n" + b"x" * 50_000
+    with door.client() as client:
+        client.send("PING")
+        assert client.read_to_end()[0] == b""
 
 
 def test_no_listener_can_be_had(door):

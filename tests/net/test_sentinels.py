@@ -64,9 +64,18 @@ def test_what_is_new(ask, sentinel, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "how", ["refuses", "knows nothing", "says an error", "is silent", "no replies", "goes"]
+    "how",
+    [
+        "refuses",
+        "knows nothing",
+        "says an error",
+        "is silent",
+        "no replies",
+        "goes",
+        "goes on and on",
+    ],
 )
-def test_one_that_is_of_no_use(ask, sentinel, how, caplog):
+def test_one_that_is_of_no_use(ask, sentinel, how, caplog, monkeypatch):
     """Another one is asked, and it is said once what was wrong."""
     other = ScriptedSentinel(("127.0.0.1", 1))
     try:
@@ -86,6 +95,10 @@ def test_one_that_is_of_no_use(ask, sentinel, how, caplog):
                 why = "does not answer"
             case "no replies":
                 other.answers["SENTINEL REPLICAS"] = b"?\r\n"
+                why = "has closed the connection"
+            case "goes on and on":
+                monkeypatch.setattr(sentinels_module, "LONGEST", 1000)
+                other.answers["SENTINEL REPLICAS"] = b"$5000\r\n" + b"x" * 2000
                 why = "has closed the connection"
             case _:
                 other.answers["SENTINEL REPLICAS"] = lambda: other.hang_up() or b""

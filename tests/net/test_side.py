@@ -109,6 +109,18 @@ def test_connection_lost(loop, side_of, redis70):
     assert ask(loop, side, (b"PING",)) == [b"+PONG\r\n"]
 
 
+def test_an_answer_that_is_too_long(loop, side_of, redis70, caplog):
+    """It is not held: the question has no answer, which is said, and the next one has. So it is with many that are short."""
+    side = side_of(redis70.port)
+    side.most = 100_000
+    redis70.ask("SET", "long", "x" * 200_000)
+    redis70.ask("SET", "short", "x" * 60_000)
+    assert ask(loop, side, (b"GET", b"long")) is None
+    assert ask(loop, side, (b"GET", b"short")) == [b"$60000\r\n%s\r\n" % (b"x" * 60_000)]
+    assert ask(loop, side, *[(b"GET", b"short")] * 50) is None
+    assert "side connection: an answer of more than 100000 bytes" in caplog.text
+
+
 @pytest.mark.parametrize(
     "answer",
     [b"", b"+OK\r\n", b"+OK\r\n$100\r\n", b"+OK\r\nwhat?\r\n"],
