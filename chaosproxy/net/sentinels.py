@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import Final, Never, cast
 
 from chaosproxy.core.reply import ReplyFramer
 from chaosproxy.core.resp import encode_command
@@ -114,19 +114,17 @@ class Sentinels:
     async def _watch(self) -> None:
         while True:
             for _ in range(len(self._addresses)):
-                problem = ""
                 try:
                     await self._follow(self.address)
                 except (DialError, SentinelError) as error:
-                    problem = str(error)
-                if problem != self._problem:
-                    self._problem = problem
-                    _log.warning("%s", problem)
+                    if str(error) != self._problem:
+                        self._problem = str(error)
+                        _log.warning("%s", error)
                 self._addresses.rotate(-1)
             await asyncio.sleep(POLL)
 
-    async def _follow(self, address: Address) -> None:
-        """Ask one as long as it answers."""
+    async def _follow(self, address: Address) -> Never:
+        """Ask one as long as it answers. Raises DialError and SentinelError."""
         connection = await self._connect(address)
         try:
             await connection.ask(b"SUBSCRIBE", *CHANNELS, pushes=True)

@@ -41,7 +41,7 @@ def read_nodes(text: bytes) -> list[Node]:
             continue
         where, *more = words[1].split(",")
         host, _, port = where.partition("@")[0].rpartition(":")
-        if not port.isdigit():
+        if not (port.isascii() and port.isdigit() and len(port) < 6):
             continue
         hosts = [host] + [name for name in more[:1] if "=" not in name]
         places = tuple((each, int(port)) for each in dict.fromkeys(hosts) if each)

@@ -166,10 +166,15 @@ def _with_text(raw: bytes, change: Callable[[bytes], bytes]) -> bytes:
 
 
 def master_of(reply: bytes) -> Place | None:
-    """What SENTINEL GET-MASTER-ADDR-BY-NAME says; None: this Sentinel knows of no such service."""
-    value = decode(reply)
-    if isinstance(value, list) and len(value) == 2 and _word(value[1]).isdigit():
-        return Place(_word(value[0]), int(_word(value[1])))
+    """What SENTINEL GET-MASTER-ADDR-BY-NAME says; None: this Sentinel knows of no such service, or says what is no answer."""
+    try:
+        value = decode(reply)
+    except ProtocolError:
+        return None
+    if isinstance(value, list) and len(value) == 2:
+        host, port = map(_word, value)
+        if port.isdigit() and len(port) < 6:
+            return Place(host, int(port))
     return None
 
 

@@ -56,6 +56,8 @@ def test_addresses(line, places):
         f"{A} 127.0.0.1:7000@17000 handshake - 0 0 0 connected",
         f"{A} :0@0 slave,fail,noaddr {B} 0 0 1 disconnected",
         f"{A} 127.0.0.1@17000 master - 0 0 1 connected",
+        f"{A} 127.0.0.1:²@17000 master - 0 0 1 connected",
+        f"{A} 127.0.0.1:{'9' * 5000}@17000 master - 0 0 1 connected",
         "short 127.0.0.1:7000@17000 master - 0 0 1 connected",
     ],
 )

@@ -50,6 +50,8 @@ def test_the_address_of_a_master():
     for unknown in (b"*-1\r\n", b"_\r\n"):
         assert translated(unknown, find) == unknown
         assert master_of(unknown) is None
+    for nonsense in (b":x\r\n", b"*2\r\n:x\r\n:1\r\n", encode("h", "²"), encode("h", "9" * 5000)):
+        assert master_of(nonsense) is None
 
 
 def test_descriptions(resp):
