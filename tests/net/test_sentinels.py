@@ -68,6 +68,7 @@ def test_what_is_new(ask, sentinel, monkeypatch):
     [
         "refuses",
         "knows nothing",
+        "talks nonsense",
         "says an error",
         "is silent",
         "no replies",
@@ -86,6 +87,9 @@ def test_one_that_is_of_no_use(ask, sentinel, how, caplog, monkeypatch):
                 why = "refused"
             case "knows nothing":
                 other.answers["SENTINEL GET-MASTER-ADDR-BY-NAME"] = UNKNOWN
+                why = "knows no service mine"
+            case "talks nonsense":
+                other.answers["SENTINEL GET-MASTER-ADDR-BY-NAME"] = b"*2\r\n:x\r\n:y\r\n"
                 why = "knows no service mine"
             case "says an error":
                 other.answers["HELLO"] = b"-NOAUTH no\r\n"
