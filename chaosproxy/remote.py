@@ -10,7 +10,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
-#: How long an answer may take, in seconds; each comes within one, but for the network.
+#: How long an answer may take, in seconds; each comes within one, a change within five, but for the network.
 TIMEOUT: Final = 10.0
 #: How long `follow` waits for an event before it asks again, in seconds.
 _POLL: Final = 20.0

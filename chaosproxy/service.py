@@ -16,14 +16,13 @@ from time import monotonic, sleep, time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from chaosproxy import __version__
-from chaosproxy.control.backend import BusyError
 from chaosproxy.core.replay import Recording
 from chaosproxy.core.rule import Profile
 from chaosproxy.counts import Gauges
 from chaosproxy.journal import Journal
 from chaosproxy.net import steer
 from chaosproxy.net.address import Address, parse_address, with_credentials
-from chaosproxy.net.loop import LoopThread, allow_connections
+from chaosproxy.net.loop import LoopThread, allow_connections, in_time
 from chaosproxy.net.plan import Plan
 from chaosproxy.net.proxy import Proxy
 from chaosproxy.net.survey import Survey
@@ -38,6 +37,8 @@ if TYPE_CHECKING:
 GRACE: Final = 5.0
 #: How long a question may wait for the loop, in seconds: control answers within one.
 _SOON: Final = 0.8
+#: How long a change may wait for it: it is worth more patience, and nothing half done is left of it.
+_CHANGE: Final = 5.0
 #: How often it is looked whether clients have left, in seconds.
 _OFTEN: Final = 0.01
 
@@ -170,10 +171,10 @@ class Service:
         """Where HTTP is spoken, None: nowhere."""
         return None if self._control is None else self._control.url
 
-    def use(self, profile: Profile, seed: int) -> int:
-        """Put a profile in force; when this returns it is so on every connection. Gives its generation."""
-        with self._switching:
-            self.generation = self._loop.call(lambda: self._proxy.use(profile, seed))
+    def use(self, profile: Profile, seed: int, patience: float | None = None) -> int:
+        """Put a profile in force; when this returns it is so on every connection. Gives its generation. Raises BusyError."""
+        with in_time(self._switching, patience):
+            self.generation = self._loop.call(lambda: self._proxy.use(profile, seed), patience)
             self.profile, self.seed = profile, seed
             return self.generation
 
@@ -204,7 +205,7 @@ class Service:
         """Put a profile in force on every connection; without a seed with its own, or with the one in force."""
         if seed is None:
             seed = self.seed if profile.seed is None else profile.seed
-        self.use(profile, seed)
+        self.use(profile, seed, _CHANGE)
         return self.in_force()
 
     def strangers(self, sources: Sequence[Source], overrides: Sequence[str]) -> list[str]:
@@ -262,18 +263,15 @@ class Service:
     def add_listener(self, name: str, listen: str, upstream: str) -> str:
         """Listen there too, with that server behind; give where. Raises OSError, and ValueError for what is no address."""
         where, server = parse_address(listen), parse_address(upstream)
-        return self._loop.run(steer.add_listener(self._proxy, name, where, server), GRACE)
+        return self._loop.run(steer.add_listener(self._proxy, name, where, server), _CHANGE)
 
     def remove_listener(self, name: str) -> None:
         """Listen there no more, and end who came by it."""
-        self._loop.call(lambda: steer.remove_listener(self._proxy, name))
+        self._loop.call(lambda: steer.remove_listener(self._proxy, name), _CHANGE)
 
     def _ask(self, function: Callable[[], T]) -> T:
         """Call a function in the loop. Raises BusyError if that has no time for it within a second."""
-        try:
-            return self._loop.call(function, _SOON)
-        except TimeoutError:
-            raise BusyError("the data side is busy; ask again") from None
+        return self._loop.call(function, _SOON)
 
     def stop(self, grace: float = GRACE) -> None:
         """Accept no more clients, let replies on their way arrive, at most so many seconds, and end everything."""

@@ -7,6 +7,7 @@ from time import monotonic
 import pytest
 
 from chaosproxy.net.address import Address, parse_address, parse_upstream
+from chaosproxy.net.loop import BusyError
 from chaosproxy.net.plan import Plan
 from chaosproxy.profile import Source, find, load
 from chaosproxy.service import Service, ServiceError, Settings
@@ -62,7 +63,7 @@ def test_use(start, redis70):
     assert [event["generation"] for event in service.journal.events(wait=5)] == [2]
 
 
-def test_answers_while_the_loop_is_busy(start, redis70):
+def test_answers_while_the_loop_is_busy(start, redis70, monkeypatch):
     """Whatever keeps the loop busy: within a second there is an answer, with the last numbers that are known."""
     service = start(redis70.url)
     first = service.metrics("")[1]
@@ -79,8 +80,25 @@ def test_answers_while_the_loop_is_busy(start, redis70):
     assert b"chaosproxy_connections 0.0" in service.metrics("")[1]
     assert service.unready() is not None
     assert monotonic() - began < 2.5
+    monkeypatch.setattr("chaosproxy.service._CHANGE", 0.05)
+    for change in (
+        lambda: service.put(load([find("lost-ack")]), 3),
+        lambda: service.add_listener("other", "127.0.0.1:0", f"127.0.0.1:{redis70.port}"),
+        lambda: service.remove_listener("redis"),
+        service.connections,
+    ):
+        with pytest.raises(BusyError):
+            change()
     release.set()
     wait_for(lambda: service.unready() is None, "the loop to be free")
+    # What was refused was not done later.
+    assert (service.in_force()["name"], service.profile.name, service.generation) == (
+        "calm",
+        "calm",
+        1,
+    )
+    assert [route.name for route in service._proxy.routes] == ["redis"]
+    assert service.put(load([find("lost-ack")]), 3)["generation"] == 2
 
 
 @pytest.mark.parametrize("which", ["listen", "control", "events"])

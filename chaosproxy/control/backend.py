@@ -15,12 +15,11 @@ if TYPE_CHECKING:
     from chaosproxy.control.toxiproxy import Toxiproxy
 
 
-class BusyError(Exception):
-    """The data side has not answered within a second."""
-
-
 class Backend(Protocol):
-    """A running proxy; everything may be called from any thread, and answers within a second or raises BusyError."""
+    """A running proxy; everything may be called from any thread.
+
+    It answers within a second, a change within five, or raises net.loop.BusyError: then it was not done, and will not be.
+    """
 
     @property
     def journal(self) -> Journal:

@@ -21,9 +21,10 @@ from urllib.parse import parse_qsl, urlsplit
 from chaosproxy import __version__
 from chaosproxy.control.answer import MOST_BODY, Answer, Chunks, Refused, Request, as_json
 from chaosproxy.control.api import ROUTES
-from chaosproxy.control.backend import Backend, BusyError
+from chaosproxy.control.backend import Backend
 from chaosproxy.control.guard import Guard
 from chaosproxy.control.routing import Route, resolve
+from chaosproxy.net.loop import BusyError
 
 #: The largest head (request line and header lines), in bytes.
 MOST_HEAD: Final = 64 << 10

@@ -7,6 +7,7 @@ profile `toxiproxy`: another one that is put in force ends them, and a toxic end
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from threading import RLock
@@ -18,6 +19,7 @@ from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.rule import Profile
 from chaosproxy.counts import Limits
 from chaosproxy.net.address import Address, parse_address
+from chaosproxy.net.loop import BusyError, in_time
 from chaosproxy.profile import ProfileError, Source, load
 
 #: What the profile is called that all toxics make.
@@ -27,6 +29,8 @@ _LONGEST: Final = 50
 _LONGEST_NAME: Final = 100
 #: So many proxies there may be: each is a listener of its own.
 MOST_PROXIES: Final = 100
+#: How long one request may wait for another, in seconds.
+_PATIENCE: Final = 5.0
 
 
 class Listeners(Protocol):
@@ -89,20 +93,24 @@ class Toxiproxy:
         self._generation = 0
         self._lock = RLock()
 
+    def _alone(self) -> AbstractContextManager[None]:
+        """Whoever asks waits for those who asked before. Raises BusyError if that takes too long."""
+        return in_time(self._lock, _PATIENCE)
+
     def proxies(self) -> dict[str, dict[str, Any]]:
         """All of them, by name."""
-        with self._lock:
+        with self._alone():
             self._forget_what_is_over()
             return {name: proxy.as_dict() for name, proxy in self._proxies.items()}
 
     def proxy(self, name: str) -> dict[str, Any]:
         """One of them."""
-        with self._lock:
+        with self._alone():
             return self._find(name).as_dict()
 
     def create(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Make one: name, upstream, listen, enabled."""
-        with self._lock:
+        with self._alone():
             name, upstream = _text(body, "name"), _text(body, "upstream")
             if len(name) > _LONGEST_NAME:
                 raise _bad(f"name: expected up to {_LONGEST_NAME} characters")
@@ -122,7 +130,7 @@ class Toxiproxy:
 
     def populate(self, bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Make several; one that is there as asked for stays, one that is there otherwise is made anew."""
-        with self._lock:
+        with self._alone():
             made = []
             for body in bodies:
                 old = self._proxies.get(_text(body, "name"))
@@ -136,7 +144,7 @@ class Toxiproxy:
 
     def update(self, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Change listen or upstream, which ends who is connected, or enable or disable it."""
-        with self._lock:
+        with self._alone():
             proxy = self._find(name)
             upstream = _text(body, "upstream") if body.get("upstream") else proxy.upstream
             listen = proxy.listen if _same(proxy, body) else _listen(body)
@@ -149,32 +157,38 @@ class Toxiproxy:
 
     def delete(self, name: str) -> None:
         """End it and who is connected by it."""
-        with self._lock:
+        with self._alone():
             proxy = self._find(name)
+            if proxy.toxics:
+                self._set(proxy, {})
             self._disable(proxy)
             del self._proxies[name]
-            if proxy.toxics:
-                self._apply()
 
     def reset(self) -> None:
         """Enable all of them, and remove all toxics."""
-        with self._lock:
+        with self._alone():
             self._forget_what_is_over()
-            toxics = any(proxy.toxics for proxy in self._proxies.values())
+            before = [(proxy, proxy.toxics) for proxy in self._proxies.values() if proxy.toxics]
+            try:
+                for proxy, _ in before:
+                    proxy.toxics = {}
+                if before:
+                    self._apply()
+            except BusyError:
+                for proxy, toxics in before:
+                    proxy.toxics = toxics
+                raise
             for proxy in self._proxies.values():
-                proxy.toxics.clear()
                 self._enable(proxy)
-            if toxics:
-                self._apply()
 
     def toxic(self, name: str, toxic: str) -> dict[str, Any]:
         """One toxic of a proxy."""
-        with self._lock:
+        with self._alone():
             return self._find_toxic(self._find(name), toxic).as_dict()
 
     def add_toxic(self, name: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Have one more, in force on every connection when this returns."""
-        with self._lock:
+        with self._alone():
             proxy = self._find(name)
             toxic = self._read(body, None)
             if toxic.name in proxy.toxics:
@@ -184,7 +198,7 @@ class Toxiproxy:
 
     def update_toxic(self, name: str, toxic: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Change its attributes and its toxicity."""
-        with self._lock:
+        with self._alone():
             proxy = self._find(name)
             new = self._read(body, self._find_toxic(proxy, toxic))
             self._set(proxy, {**proxy.toxics, toxic: new})
@@ -192,7 +206,7 @@ class Toxiproxy:
 
     def delete_toxic(self, name: str, toxic: str) -> None:
         """Have one less."""
-        with self._lock:
+        with self._alone():
             proxy = self._find(name)
             self._find_toxic(proxy, toxic)
             self._set(proxy, {key: each for key, each in proxy.toxics.items() if key != toxic})
@@ -254,6 +268,8 @@ class Toxiproxy:
         try:
             self._check(proxy)
             proxy.listen = self._behind.add_listener(proxy.listener, proxy.listen, proxy.upstream)
+        except BusyError:
+            raise
         except (OSError, ValueError) as error:
             raise _bad(str(error) or f"{proxy.listen}: no answer in time") from None
         proxy.enabled = True
@@ -270,8 +286,8 @@ class Toxiproxy:
 
     def _disable(self, proxy: _Proxy) -> None:
         if proxy.enabled:
-            proxy.enabled = False
             self._behind.remove_listener(proxy.listener)
+            proxy.enabled = False
 
 
 def _bad(text: str) -> Refused:

@@ -7,14 +7,43 @@ import asyncio
 import os
 import resource
 import threading
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from threading import Lock
+from typing import Any, Final, Protocol, TypeVar
 
 T = TypeVar("T")
 
 #: `asyncio` here keeps uvloop out even where it is installed.
 CHOICE: Final = "CHAOSPROXY_LOOP"
+
+
+class BusyError(TimeoutError):
+    """The loop has had no time for what was asked, and it will not be done."""
+
+    def __init__(self) -> None:
+        super().__init__("the data side is busy; ask again")
+
+
+class Lockable(Protocol):
+    """A lock of any kind."""
+
+    def acquire(self, blocking: bool = ..., timeout: float = ...) -> bool:
+        """Take it; False if it was not free in time."""
+
+    def release(self) -> None:
+        """Give it back."""
+
+
+@contextmanager
+def in_time(lock: Lockable, patience: float | None) -> Iterator[None]:
+    """Hold a lock. Raises BusyError if it is not free within so many seconds; None: however long that takes."""
+    if not lock.acquire(timeout=-1 if patience is None else patience):
+        raise BusyError
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 class LoopThread:
@@ -26,21 +55,45 @@ class LoopThread:
         self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
-        """Run a coroutine there and give its result. Raises TimeoutError after so many seconds."""
-        future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        """Run a coroutine there and give its result.
+
+        Raises BusyError if it has not begun after so many seconds (it never will), and TimeoutError if it has not ended (it is cancelled).
+        """
+        begun = Lock()
+
+        async def claimed() -> T:
+            if not begun.acquire(blocking=False):
+                coroutine.close()
+                raise BusyError
+            return await coroutine
+
+        future = asyncio.run_coroutine_threadsafe(claimed(), self.loop)
         try:
             return future.result(timeout)
         except TimeoutError:
-            future.cancel()
-            raise
+            if begun.acquire(blocking=False):
+                raise BusyError from None
+            if future.cancel():
+                raise
+        return future.result()
 
     def call(self, function: Callable[[], T], timeout: float | None = None) -> T:
-        """Call a function there and give its result. Raises TimeoutError after so many seconds."""
+        """Call a function there and give its result. Raises BusyError if that has not begun after so many seconds: it never will."""
+        begun = Lock()
 
         async def called() -> T:
+            if not begun.acquire(blocking=False):
+                raise BusyError
             return function()
 
-        return self.run(called(), timeout)
+        future = asyncio.run_coroutine_threadsafe(called(), self.loop)
+        try:
+            return future.result(timeout)
+        except TimeoutError:
+            if begun.acquire(blocking=False):
+                raise BusyError from None
+        # It is at it: whoever asked is told what has really become of it.
+        return future.result()
 
     def stop(self) -> None:
         """End the loop, and whatever still runs in it."""

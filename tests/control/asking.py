@@ -9,11 +9,11 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from time import monotonic
 
-from chaosproxy.control.backend import BusyError
 from chaosproxy.control.toxiproxy import Toxiproxy
 from chaosproxy.core.steering import CannotTriggerError, UnknownFaultError
 from chaosproxy.counts import Limits
 from chaosproxy.journal import Journal
+from chaosproxy.net.loop import BusyError
 from chaosproxy.profile import find, load
 
 
@@ -37,7 +37,12 @@ class Backend:
     def __post_init__(self):
         self.toxiproxy = Toxiproxy(self, freely=False)
 
+    def _has_time(self):
+        if self.busy:
+            raise BusyError
+
     def add_listener(self, name, listen, upstream):
+        self._has_time()
         if ":" not in upstream:
             raise ValueError(f"{upstream}: expected HOST:PORT")
         host, _, port = listen.rpartition(":")
@@ -50,6 +55,7 @@ class Backend:
         return f"{host}:{port}"
 
     def remove_listener(self, name):
+        self._has_time()
         del self.listeners[name]
 
     def unready(self):
@@ -62,6 +68,7 @@ class Backend:
         return {"name": self.profile.name, "seed": self.seed, "generation": self.generation}
 
     def put(self, profile, seed):
+        self._has_time()
         self.profile, self.generation = profile, self.generation + 1
         self.seed = self.seed if seed is None else seed
         return self.in_force()
@@ -70,8 +77,7 @@ class Backend:
         return self.strange
 
     def trigger(self, name):
-        if self.busy:
-            raise BusyError("the data side is busy; ask again")
+        self._has_time()
         if name not in self.faults:
             raise UnknownFaultError(f"no fault {name}")
         if self.faults[name] is None:

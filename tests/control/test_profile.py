@@ -129,3 +129,13 @@ def test_calm(ask, backend):
     """DELETE is calm, under the same seed."""
     ask("PUT", "/profile", {"name": "lost-ack", "seed": 5})
     assert ask("DELETE", "/profile").json == {"name": "calm", "seed": 5, "generation": 3}
+
+
+def test_busy(ask, backend):
+    """Where the data side has no time a profile is not put in force, and it is said so."""
+    backend.busy = True
+    for said in (ask("PUT", "/profile", {"name": "lost-ack"}), ask("DELETE", "/profile")):
+        assert (said.status, said.json) == (503, {"error": "the data side is busy; ask again"})
+    assert (backend.profile.name, backend.generation) == ("calm", 1)
+    backend.busy = False
+    assert ask("PUT", "/profile", {"name": "lost-ack"}).status == 200

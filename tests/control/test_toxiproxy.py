@@ -1,11 +1,14 @@
 """Toxiproxy's proxies as listeners: made, changed, ended; and toxics that are one profile, as long as it is in force."""
 
+import threading
+
 import pytest
 
 from chaosproxy.control import toxiproxy as toxiproxy_module
 from chaosproxy.control.answer import Refused
 from chaosproxy.control.toxiproxy import Toxiproxy, freely
 from chaosproxy.net.address import parse_address
+from chaosproxy.net.loop import BusyError
 from chaosproxy.profile import find, load
 from tests.control.asking import Backend
 
@@ -224,3 +227,51 @@ def test_an_upstream_that_is_no_text(behind):
             refused(lambda wrong=wrong: toxiproxy.create({"name": "x", "upstream": wrong}))[0]
             == 400
         )
+
+
+def test_busy(toxiproxy, behind, monkeypatch):
+    """What the data side has no time for changes nothing, and can be asked for again."""
+    make(toxiproxy, "a", listen="127.0.0.1:4000")
+    make(toxiproxy, "off", enabled=False)
+    toxiproxy.add_toxic("a", LATENCY)
+    before, listening, generation = toxiproxy.proxies(), dict(behind.listeners), behind.generation
+    changes = (
+        lambda: make(toxiproxy, "b"),
+        lambda: toxiproxy.update("a", {"enabled": False}),
+        lambda: toxiproxy.update("a", {"listen": "127.0.0.1:4001"}),
+        lambda: toxiproxy.update("off", {"enabled": True}),
+        lambda: toxiproxy.add_toxic("a", LATENCY | {"name": "more"}),
+        lambda: toxiproxy.delete_toxic("a", "latency_downstream"),
+        lambda: toxiproxy.delete("a"),
+        toxiproxy.reset,
+    )
+    for change in changes:
+        behind.busy = True
+        with pytest.raises(BusyError):
+            change()
+        behind.busy = False
+        assert toxiproxy.proxies() == before
+        assert (behind.listeners, behind.generation) == (listening, generation)
+    toxiproxy.reset()
+    assert toxiproxy.proxy("off")["enabled"]
+    assert toxiproxy.proxy("a")["toxics"] == []
+    toxiproxy.delete("a")
+    assert list(toxiproxy.proxies()) == ["off"]
+
+
+def test_one_after_the_other(toxiproxy, monkeypatch):
+    """Whoever asks while another one is at it waits, but not for ever."""
+    monkeypatch.setattr(toxiproxy_module, "_PATIENCE", 0.01)
+    told = []
+
+    def ask():
+        with pytest.raises(BusyError):
+            toxiproxy.proxies()
+        told.append(True)
+
+    with toxiproxy._lock:
+        other = threading.Thread(target=ask)
+        other.start()
+        other.join()
+    assert told == [True]
+    assert toxiproxy.proxies() == {}

@@ -7,7 +7,7 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
-from chaosproxy import counts, journal
+from chaosproxy import counts, journal, service
 from chaosproxy.control import answer, events, handler, sockets, toxiproxy, visitor
 from chaosproxy.core import engine, lane, when
 from chaosproxy.net import entrance, listener, reception, refusals, sentinel, sentinels, side
@@ -41,6 +41,7 @@ def test_limits():
         ("5 s; 20 s, and 60 s", (visitor.PATIENCE, sockets.UNREAD, sockets.LONGEST_ANSWER) == (5, 20, 60)),
         ("64 MiB | 503", 64 * mib == sockets.MOST_HELD),
         ("32, of 64", (events.MOST_WAITING, sockets.MOST_REQUESTS) == (32, 64)),
+        ("1 s, 5 s", (service._SOON <= 1, service._CHANGE) == (True, 5)),
         ("proxies | 100", toxiproxy.MOST_PROXIES == 100),
     ):  # fmt: skip
         assert said in table, said

@@ -3,10 +3,18 @@
 import asyncio
 import resource
 import threading
+import time
 
 import pytest
 
-from chaosproxy.net.loop import LoopThread, allow_connections, in_a_thread, new_loop
+from chaosproxy.net.loop import (
+    BusyError,
+    LoopThread,
+    allow_connections,
+    in_a_thread,
+    in_time,
+    new_loop,
+)
 
 
 def test_results_and_exceptions_come_back(loop):
@@ -35,6 +43,77 @@ def test_patience(loop):
     with pytest.raises(TimeoutError):
         loop.run(never(), 0.05)
     assert cancelled.wait(5)
+
+
+@pytest.fixture
+def held(loop):
+    """A loop that does nothing else until it is let go."""
+    busy, release = threading.Event(), threading.Event()
+
+    def block():
+        busy.set()
+        release.wait(10)
+
+    loop.loop.call_soon_threadsafe(block)
+    assert busy.wait(5)
+    yield release
+    release.set()
+
+
+def test_what_has_not_begun_in_time_never_does(loop, held):
+    """Whoever is told that the loop was busy can rely on it: it is not done later, either."""
+    done = []
+
+    async def add():
+        done.append("run")
+
+    with pytest.raises(BusyError, match="the data side is busy; ask again"):
+        loop.call(lambda: done.append("called"), 0.05)
+    with pytest.raises(BusyError):
+        loop.run(add(), 0.05)
+    held.set()
+    assert loop.call(lambda: list(done), 5) == []
+
+
+def test_what_has_begun_is_waited_for(loop):
+    """What is being done is not given up: its result counts, also where that is an exception."""
+    begun, release = threading.Event(), threading.Event()
+
+    def slow():
+        begun.set()
+        release.wait(10)
+        return "done"
+
+    def late():
+        assert begun.wait(5)
+        time.sleep(0.1)  # longer than who asked has patience
+        release.set()
+
+    helper = threading.Thread(target=late)
+    helper.start()
+    assert loop.call(slow, 0.05) == "done"
+    helper.join()
+
+    def fails():
+        raise TimeoutError("its own")
+
+    async def fails_too():
+        raise TimeoutError("its own")
+
+    with pytest.raises(TimeoutError, match="its own"):
+        loop.call(fails, 5)
+    with pytest.raises(TimeoutError, match="its own"):
+        loop.run(fails_too(), 5)
+
+
+def test_a_lock_that_is_not_free_in_time():
+    """Nobody waits for another for ever, unless that is asked for."""
+    lock = threading.Lock()
+    with in_time(lock, None), pytest.raises(BusyError), in_time(lock, 0.01):
+        pass
+    with in_time(lock, 0.01):
+        assert lock.locked()
+    assert not lock.locked()
 
 
 def test_stop_ends_what_runs(either_loop):
