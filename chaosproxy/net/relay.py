@@ -14,6 +14,7 @@ from chaosproxy.core.command_table import CommandTable
 from chaosproxy.net.address import Address
 from chaosproxy.net.alarm import Alarm
 from chaosproxy.net.dial import DialError, Dialler
+from chaosproxy.net.flow import hold
 from chaosproxy.net.listener import Listener
 from chaosproxy.topology.backlog import FOREVER, Backlog
 from chaosproxy.topology.stream import ReplicationStream, Write
@@ -198,6 +199,7 @@ class _Link:
         self._primary = primary
         primary.write(b"".join(self._early))
         self._early.clear()
+        hold(self._standby, held=False)
 
     def from_standby(self, data: bytes) -> None:
         """The standby asks, or acknowledges: that is not held back."""
@@ -206,8 +208,14 @@ class _Link:
             return
         if self._primary is None:
             self._early.append(data)
+            hold(self._standby, held=True)
         else:
             self._primary.write(data)
+
+    def primary_clogged(self, clogged: bool) -> None:
+        """The primary reads slower than the standby writes, or has caught up."""
+        if not self._over:
+            hold(self._standby, held=clogged)
 
     def from_primary(self, data: bytes) -> None:
         """The primary tells its standby something."""
@@ -239,9 +247,8 @@ class _Link:
         self._flow(full=False)
 
     def _flow(self, full: bool) -> None:
-        if self._primary is not None and full != self._held and not self._primary.is_closing():
-            self._held = full
-            (self._primary.pause_reading if full else self._primary.resume_reading)()
+        if self._primary is not None and full != self._held:
+            self._held = hold(self._primary, full)
 
     def end(self) -> None:
         """End both sides."""
@@ -290,6 +297,12 @@ class _PrimarySide(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._link.from_primary(data)
+
+    def pause_writing(self) -> None:
+        self._link.primary_clogged(True)
+
+    def resume_writing(self) -> None:
+        self._link.primary_clogged(False)
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._link.end()

@@ -97,6 +97,14 @@ def test_before_the_primary_is_there(ends, loop):
     assert loop.run(ends.relay.has_come(1, 0.1), TIMEOUT) is False
 
 
+def test_what_a_standby_says_is_not_held(ends):
+    """Whoever comes there, and whatever it says: a primary that does not read stops it."""
+    standby, _ = ends.link()
+    standby.settimeout(1)
+    with pytest.raises(TimeoutError):
+        standby.sendall(b"x" * (100 << 20))
+
+
 def test_one_end_ends_the_other(ends):
     """A link is over as soon as one of its two ends is."""
     standby, primary = ends.link()
