@@ -5,7 +5,7 @@ Takes effects as they happen; gives numbers that `metrics.py` reads whenever som
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final
@@ -133,8 +133,8 @@ class Counts:
         self.keys_touched: Counter[tuple[str, str]] = Counter()
         self.delays: dict[str, Histogram] = {}
         self._names: set[str] = set()
-        # What the rules in force left alone without a word: by profile, fault and type, by reason. It grows by itself.
-        self._left: list[tuple[tuple[str, str, str], dict[str, int]]] = []
+        # Who tells what the rules in force left alone without a word: by profile, fault and type.
+        self._left: list[tuple[tuple[str, str, str], Callable[[], dict[str, int]]]] = []
         # Who reads is in another thread.
         self._lock = Lock()
 
@@ -142,11 +142,11 @@ class Counts:
         self,
         profile: str,
         faults: Mapping[str, str],
-        left: Mapping[str, dict[str, int]] | None = None,
+        left: Mapping[str, Callable[[], dict[str, int]]] | None = None,
     ) -> None:
         """A profile comes into force: its faults (name -> type) are shown from now on, with 0 where nothing happened.
 
-        `left`: by fault and reason, what it leaves alone without telling of it; these numbers grow as it is in force.
+        `left`: by fault, what gives how many it has left alone without telling of it, by reason.
         """
         with self._lock:
             self._matched, self._skipped = self._all()
@@ -193,7 +193,7 @@ class Counts:
         """What was told of and what was not, together."""
         matched, skipped = self._matched.copy(), self._skipped.copy()
         for (profile, fault, type_), reasons in self._left:
-            for reason, times in reasons.copy().items():
+            for reason, times in reasons().items():
                 matched[profile, fault, type_] += times
                 skipped[profile, fault, reason] += times
         return matched, skipped

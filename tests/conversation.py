@@ -40,6 +40,7 @@ from chaosproxy.core.effect import (
 )
 from chaosproxy.core.engine import Engine
 from chaosproxy.core.fault import ServerInfo
+from chaosproxy.core.live_rule import LiveRule
 from chaosproxy.core.replay import Recording
 from chaosproxy.core.rule import Profile
 from chaosproxy.core.slot_map import Seat
@@ -416,11 +417,12 @@ class Talk:
     def _left_alone(self) -> Iterator[Effect]:
         """What rules have left alone without a word, told as if they had said so."""
         for live in self.world.engine.rules:
-            for reason, times in live.left.items():
-                for _ in range(times):
+            told = self.clock.told.setdefault(live, {})
+            for reason, times in live.counter.left_alone().items():
+                for _ in range(times - told.get(reason, 0)):
                     yield Matched(live.name)
                     yield Skipped(live.name, reason)
-            live.left.clear()
+                told[reason] = times
 
     def _expect(self, side: str, wanted: bytes) -> None:
         heard = self.heard(side)
@@ -451,6 +453,8 @@ class _Clock:
     def __init__(self, now: float) -> None:
         self.now = now
         self.talks: list[Talk] = []
+        #: What each rule had left alone when it was last told.
+        self.told: dict[LiveRule, dict[str, int]] = {}
 
     def wait(self, seconds: float) -> None:
         """Go on, waking in order whoever wants to be."""

@@ -4,10 +4,10 @@ Takes a Talk; gives a Director that is told when to look, as the clock would tel
 """
 
 from chaosproxy.core.effect import Effect
-from chaosproxy.core.engine import LiveRule
 from chaosproxy.core.errors import error_reply
 from chaosproxy.core.failing import begin_by_itself, begins_at, lost_events, state_of, tell
 from chaosproxy.core.failover import CutOff, Phase, Rejoin, Step, Switch, Unblock
+from chaosproxy.core.live_rule import LiveRule
 from chaosproxy.core.undo import Lost
 from tests.conversation import Talk
 

@@ -50,7 +50,7 @@ def test_what_is_left_alone_without_a_word():
     """What a rule in force counts by itself is a match and a skip each, added to what was told of, and kept beyond its time."""
     counts = Counts()
     left = {"chance": 2}
-    counts.declare("demo", {"lost-ack": "disconnect"}, {"lost-ack": left})
+    counts.declare("demo", {"lost-ack": "disconnect"}, {"lost-ack": left.copy})
     left["chance"] = 5
     left["nth"] = 1
     counts.count(Matched("lost-ack"), "demo", "disconnect", KNOWN)

@@ -6,10 +6,10 @@ The map, in the order a command travels:
       framers             made when they are first fed
     command, key_spec     a frame -> Command: its name, its keys; command_table: what each command is
     conversation          the one door: one client and its upstream connection
-      lane                the short way for what no rule acts on (glance: which that is; measuring, strides: where it ends;
-                          opening: many that begin alike taken for one)
+      lane                the short way for what no rule acts on (glance: which that is; reading: how far; measuring, strides:
+                          where it ends; opening: many that begin alike taken for one)
       line                what its two directions share: outboxes, queues, events; awaited, describing: what is still to come on it, and all of it
-      intake              client -> upstream: one request after the other meets the rules
+      intake              client -> upstream: one request after the other meets the rules (beginning: a part of one)
         before            what was decided adds up and is carried out: delays, barrier, vanishing, repeating, bucket
           remembering     what keys are before each write (memory)
         pretending        what a cluster's node would answer by itself, where one server is the cluster (slot_map)
@@ -23,7 +23,7 @@ The map, in the order a command travels:
         after             what happens to a reply once Redis has applied the command
         leaving           replies leave in the client's order, each at its time
     steering              what a user asks of a profile in force: act now, or no longer
-    engine                which rules act: match (circumstances, glob), when, profile order
+    engine                which rules act, in profile order: live_rule (its match: circumstances, glob; when: its turns, rolls)
       rule                what a profile is made of; setting, units, scalar, distribution: how its values are read
       replay              a recording in place of chance
       firing              what a fault has done, as an event

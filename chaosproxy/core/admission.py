@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from chaosproxy.core.circumstances import ConnectionTest
 from chaosproxy.core.command import Command
 from chaosproxy.core.decision import Admit
-from chaosproxy.core.effect import Effect, Fired, Matched, Outcome
+from chaosproxy.core.effect import Effect, Fired, Outcome
 from chaosproxy.core.effect import Told as Seen
-from chaosproxy.core.engine import Chosen, Engine, LiveRule
+from chaosproxy.core.engine import Engine
 from chaosproxy.core.failing import following, newcomers
 from chaosproxy.core.fault import Context, ServerInfo
 from chaosproxy.core.firing import fired
+from chaosproxy.core.live_rule import Chosen, LiveRule
 from chaosproxy.core.match import LISTENER, Exchange
 
 FOREVER = float("inf")
@@ -67,8 +68,7 @@ def admit(
     _, failover = newcomers(engine)
     if failover is not None:
         # Of a refusal only those come here who were accepted as the listener was closed.
-        failover.matched += 1
-        effects.append(Matched(failover.name, failover.generation))
+        failover.count(effects)
         turned_away = Admit("reset")
         chosen = Chosen(failover, following(failover), None)
         return [Meeting(turned_away, _fired(chosen, exchange, turned_away, now))], effects
@@ -106,7 +106,7 @@ def shut_door(
         live.asked = True
         effects: list[Effect] = []
         exchange = _exchange(0, "", now)
-        chosen = engine.take_rule(live, exchange, now, effects)
+        chosen = live.take(exchange, None, now, effects)
         delay = until - now if until < FOREVER else 0.0
         effects += [_fired(each, exchange, Admit("refuse", delay), now) for each in chosen]
         if chosen:

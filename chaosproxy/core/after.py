@@ -21,8 +21,8 @@ from chaosproxy.core.decision import (
 from chaosproxy.core.effect import Applied
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.ending import ENDED
-from chaosproxy.core.engine import Chosen
 from chaosproxy.core.line import Line
+from chaosproxy.core.live_rule import Chosen
 from chaosproxy.core.repeating import repeat_later
 from chaosproxy.core.reply import elements
 from chaosproxy.core.resp import encode_command

@@ -31,8 +31,8 @@ from chaosproxy.core.decision import (
     Swallow,
     Vanish,
 )
-from chaosproxy.core.engine import Chosen
 from chaosproxy.core.line import Line
+from chaosproxy.core.live_rule import Chosen
 from chaosproxy.core.repeating import repeat_behind
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Slot, Told, Work

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from chaosproxy.core import modes, swallow
-from chaosproxy.core.engine import Chosen
 from chaosproxy.core.line import Line
+from chaosproxy.core.live_rule import Chosen
 from chaosproxy.core.passing import TOO_LARGE
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Work

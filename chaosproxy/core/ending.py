@@ -7,8 +7,8 @@ from chaosproxy.core import modes
 from chaosproxy.core.decision import Answer, Cut, Silence, Swallow
 from chaosproxy.core.effect import CloseClient, CutOthers, Outcome
 from chaosproxy.core.effect import Told as Seen
-from chaosproxy.core.engine import Chosen
 from chaosproxy.core.line import Line
+from chaosproxy.core.live_rule import Chosen
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Slot, Stage, Told, Work
 from chaosproxy.core.transaction import Entry

@@ -5,100 +5,23 @@ switch makes a new one, with counts from zero.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from chaosproxy.core.barrier import Barrier
 from chaosproxy.core.command_table import CommandSpec, CommandTable
-from chaosproxy.core.decision import Position
-from chaosproxy.core.effect import Effect, Matched, Skipped
+from chaosproxy.core.effect import Effect
 from chaosproxy.core.failover import Failover
-from chaosproxy.core.fault import Fault
+from chaosproxy.core.live_rule import Chosen, LiveRule
 from chaosproxy.core.match import CompiledMatch, Exchange, NameTest, reply_holds
 from chaosproxy.core.memory import Memory
 from chaosproxy.core.replay import Recording
 from chaosproxy.core.rule import Profile, Rule
-from chaosproxy.core.when import Counter, Turn
+from chaosproxy.core.when import Counter
 
 #: Of how many keys the last command is remembered, for `match: after`; the longest untouched is forgotten first.
 MOST_KEYS = 65536
 #: How many names are looked up once and kept, and of how many bytes at most: a hostile client may send anything.
 MOST_NAMES = 4096
 LONGEST_NAME = 128
-
-
-class LiveRule:
-    """A rule in force: its compiled match, its counts."""
-
-    __slots__ = (
-        "armed_at", "arms", "asked", "counter", "fired", "fired_before", "first_fired", "generation", "left", "match", "matched", "rule",
-        "skipped", "state",
-    )  # fmt: skip
-
-    def __init__(
-        self, rule: Rule, match: CompiledMatch, counter: Counter, generation: int, armed_at: float
-    ) -> None:
-        self.rule = rule
-        self.generation = generation
-        self.arms: list[LiveRule] = []
-        self.match = match
-        self.counter = counter
-        self.first_fired: float | None = None
-        self.armed_at = armed_at
-        #: What the fault keeps between exchanges (`Fault.new_state`).
-        self.state = rule.fault.new_state()
-        self.matched = 0
-        self.fired = 0
-        #: How often it had fired when it was last triggered.
-        self.fired_before = 0
-        #: Whether it was asked if anybody is to listen: once, when it comes into force.
-        self.asked = False
-        self.skipped: dict[str, int] = {}
-        #: Of these, what was left alone without a word (by `glance`): no effect tells of the match, nor of the skip.
-        self.left: dict[str, int] = {}
-
-    @property
-    def name(self) -> str:
-        """The rule's name, unique in its profile."""
-        return self.rule.name
-
-    @property
-    def fault(self) -> Fault:
-        """What it does."""
-        return self.rule.fault
-
-    @property
-    def subject(self) -> str:
-        """What it is asked about: exchanges, pushes or new connections."""
-        return "push" if self.rule.match.push is not None else self.fault.subject
-
-    def fire(self, now: float) -> None:
-        """It has acted: count it, and arm those that wait for it."""
-        self.fired += 1
-        if self.first_fired is None:
-            self.first_fired = now
-        for other in self.arms:
-            if not other.counter.armed:
-                other.counter.armed = True
-                other.armed_at = now
-
-    def skip(self, reason: str, effects: list[Effect]) -> None:
-        """A match is left alone: count why."""
-        self.skipped[reason] = self.skipped.get(reason, 0) + 1
-        effects.append(Skipped(self.name, reason, self.generation))
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """A rule that is to act on one exchange, which match that is, and the key that matched."""
-
-    live: LiveRule
-    turn: Turn
-    key: bytes | None
-
-    @property
-    def at(self) -> Position:
-        """Where in the exchange's life it acts."""
-        return self.live.rule.at
 
 
 class Engine:
@@ -216,7 +139,7 @@ class Engine:
             if live.rule.match.reply is None:
                 holds, key = live.match.holds(exchange)
                 if holds:
-                    chosen += self._take(live, exchange, key, now, effects)
+                    chosen += live.take(exchange, key, now, effects)
         return chosen
 
     def select_push(self, frame: Exchange, now: float, effects: list[Effect]) -> list[Chosen]:
@@ -225,7 +148,7 @@ class Engine:
         for live in self.push_rules:
             holds, key = live.match.holds(frame)
             if holds:
-                chosen += self._take(live, frame, key, now, effects)
+                chosen += live.take(frame, key, now, effects)
         return chosen
 
     def select_connection(
@@ -235,19 +158,8 @@ class Engine:
         chosen: list[Chosen] = []
         for live in self.connection_rules:
             if live.match.client_holds(exchange):
-                chosen += self.take_rule(live, exchange, now, effects)
+                chosen += live.take(exchange, None, now, effects)
         return chosen
-
-    def take_rule(
-        self,
-        live: LiveRule,
-        exchange: Exchange,
-        now: float,
-        effects: list[Effect],
-        key: bytes | None = None,
-    ) -> list[Chosen]:
-        """Count one match of a rule whose match holds; the rule, if it is its turn."""
-        return self._take(live, exchange, key, now, effects)
 
     def _look_back(self, exchange: Exchange) -> None:
         """Tell the exchange what came before it on its keys, and remember it for the next one."""
@@ -289,25 +201,8 @@ class Engine:
         for live, key in candidates:
             test = live.rule.match.reply
             if test is not None and reply_holds(test, reply):
-                chosen += self._take(live, exchange, key, now, effects)
+                chosen += live.take(exchange, key, now, effects)
         return chosen
-
-    def _take(
-        self,
-        live: LiveRule,
-        exchange: Exchange,
-        key: bytes | None,
-        now: float,
-        effects: list[Effect],
-    ) -> list[Chosen]:
-        """Count one match; the rule, if it is its turn."""
-        live.matched += 1
-        effects.append(Matched(live.name, live.generation))
-        turn = live.counter.take(exchange, key, now)
-        if isinstance(turn, str):
-            live.skip(turn, effects)
-            return []
-        return [Chosen(live, turn, key)]
 
     def status(self) -> list[dict[str, object]]:
         """Per fault, in profile order: what it is, what it has done, and what was asked of it. Safe from any thread."""
@@ -318,7 +213,7 @@ class Engine:
                 "position": str(live.rule.at),
                 "matched": live.matched,
                 "fired": live.fired,
-                "skipped": dict(live.skipped),
+                "skipped": live.skipped,
                 "enabled": live.counter.enabled,
                 "armed": live.counter.armed,
                 "trigger": live.rule.when.trigger,

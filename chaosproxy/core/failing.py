@@ -11,11 +11,12 @@ from chaosproxy.core.after import works_of
 from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandSpec
 from chaosproxy.core.decision import Answer
-from chaosproxy.core.effect import Effect, KeysTouched, Matched, StartFailover
-from chaosproxy.core.engine import Chosen, Engine, LiveRule
+from chaosproxy.core.effect import Effect, KeysTouched, StartFailover
+from chaosproxy.core.engine import Engine
 from chaosproxy.core.failover import Failover, Newcomers
 from chaosproxy.core.firing import fired
 from chaosproxy.core.line import Line
+from chaosproxy.core.live_rule import Chosen, LiveRule
 from chaosproxy.core.match import Exchange
 from chaosproxy.core.rule import Match
 from chaosproxy.core.slot import Work
@@ -58,7 +59,7 @@ def _may_begin(line: Line, live: LiveRule, work: Work, now: float) -> None:
     holds, key = live.match.holds(work.exchange)
     if not holds:
         return
-    for chosen in line.engine.take_rule(live, work.exchange, now, line.effects, key):
+    for chosen in live.take(work.exchange, key, now, line.effects):
         if state_of(live).running:
             line.skip(chosen, "running")
         else:
@@ -80,7 +81,7 @@ def begin_by_itself(engine: Engine, now: float, effects: list[Effect]) -> list[L
             continue
         live.asked = True
         exchange = Exchange(Command((b"",), b"", None, FAILOVER, ()), 0, b"", "", 0, opened=now)
-        for chosen in engine.take_rule(live, exchange, now, effects):
+        for chosen in live.take(exchange, None, now, effects):
             begin(chosen, exchange, now, effects)
             begun.append(live)
     return begun
@@ -104,12 +105,11 @@ def begin(chosen: Chosen, exchange: Exchange, now: float, effects: list[Effect])
 
 def tell(live: LiveRule, now: float, detail: str, **what: Any) -> list[Effect]:
     """A step was carried out: the effects that write it down. `what`: fields of the event, as `fired` takes them."""
-    live.matched += 1
+    effects: list[Effect] = []
+    live.count(effects)
     exchange = Exchange(Command((b"",), b"", None, FAILOVER, ()), 0, b"", "", 0)
-    return [
-        Matched(live.name, live.generation),
-        fired(live, following(live), exchange, now, detail=detail, **what),
-    ]
+    effects.append(fired(live, following(live), exchange, now, detail=detail, **what))
+    return effects
 
 
 def lost_events(live: LiveRule, lost: Lost, now: float, how: str = "undone") -> list[Effect]:
@@ -141,8 +141,7 @@ def lost_events(live: LiveRule, lost: Lost, now: float, how: str = "undone") -> 
         )
         effects.append(KeysTouched(live.name, how, len(keys)))
     for _, why in lost.kept:
-        live.matched += 1
-        effects.append(Matched(live.name, live.generation))
+        live.count(effects)
         live.skip(why, effects)
     return effects
 
@@ -173,6 +172,5 @@ def _may_refuse(line: Line, live: LiveRule, work: Work) -> None:
     queued = transaction is not None and work.name.upper not in modes.NEVER_QUEUED
     decision = line.decide(chosen, work.exchange, queued=queued, carried=carried)
     if isinstance(decision, Answer):
-        live.matched += 1
-        line.effects.append(Matched(live.name, live.generation))
+        live.count(line.effects)
         work.refused = (chosen, decision)

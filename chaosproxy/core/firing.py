@@ -4,7 +4,7 @@ Takes the rule, its turn and the exchange it acted on; gives the effect that is 
 """
 
 from chaosproxy.core.effect import Applied, Fired, Outcome, Told
-from chaosproxy.core.engine import LiveRule
+from chaosproxy.core.live_rule import LiveRule
 from chaosproxy.core.match import Exchange
 from chaosproxy.core.when import Turn
 

@@ -2,21 +2,24 @@
 
 Takes a name, then commands of that name; gives the rules chosen for each, just as `Engine.select` would choose them, at a
 fraction of the cost: what depends on the name alone is found out once, and a match that is left alone is counted in the rule
-(`LiveRule.left`) instead of told.
+(`Counter.allowance`) instead of told.
 
 Only for commands that nothing but such a choice keeps from being forwarded at once, which `glance` looks after, on a line on
 which nothing else is under way, which the fast lane does.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandTable
-from chaosproxy.core.effect import Effect, Matched
-from chaosproxy.core.engine import Chosen, Engine, LiveRule
+from chaosproxy.core.effect import Effect
+from chaosproxy.core.engine import Engine
+from chaosproxy.core.live_rule import Chosen, LiveRule
 from chaosproxy.core.match import Exchange, LooksAt
+from chaosproxy.core.resp import encode_bulk
+from chaosproxy.core.when import Counter
 
 #: Of so many keys it is kept which rules hold for them.
 MOST_KEYS: Final = 4096
@@ -28,7 +31,8 @@ class Glance:
 
     `rules`: those that may hold, in profile order, each with what its match looks at besides the name. `by_reply`: those that
     may hold if the reply is the right one. `whole`: some of them look at the whole command; `keyed`: at the key at most.
-    `quick`: `pass_over` can do it. `held` keeps which of the rules (by number) hold for a key.
+    `quick`: `pass_over` can do it. Keys are as they were sent, header and all: `held` keeps which of the rules (by number)
+    hold for a key, `free` the keys for which none of those does that look at keys. `named`: those that look at the name alone.
     """
 
     table: CommandTable
@@ -38,34 +42,65 @@ class Glance:
     whole: bool
     keyed: bool
     quick: bool
+    named: tuple[Counter, ...]
     held: dict[bytes, tuple[int, ...]] = field(default_factory=dict)
+    free: set[bytes] = field(default_factory=set)
+
+    def lets_by(self, keys: Collection[bytes], times: int) -> bool:
+        """Whether it is known already that all rules leave so many commands alone; then they are counted. Only if `quick`.
+
+        `keys`: each one's, if they are `keyed`.
+        """
+        if self.keyed and not self.free.issuperset(keys):
+            return False
+        for counter in self.named:
+            allowance = counter.allowance
+            if allowance.passed + times > allowance.most:
+                return False
+        for counter in self.named:
+            counter.allowance.passed += times
+        return True
 
     def pass_over(self, keys: Sequence[bytes], times: int, now: float) -> int:
         """How many of so many commands, from the first on, all rules leave alone; they are counted. Only if `quick`.
 
-        `keys`: each one's key as it was sent, header and all, if they are `keyed`; what follows is not looked at. At 0 the first one has to be looked at.
+        `keys`: as for `lets_by`; what follows is not looked at. At 0 the first one has to be looked at.
         """
         free, known = times, self.held.get
         holding = [known(key) or self._look(key) for key in keys[:times]] if self.keyed else ()
         found = []
         for number, (live, looks_at) in enumerate(self.rules):
-            if looks_at == "name":
-                here = None
-                ahead, reason = live.counter.ahead(now)
-                free = min(free, ahead)
-            else:
+            here = None
+            if looks_at != "name":
                 here = [at for at, numbers in enumerate(holding) if number in numbers]
                 if not here:
                     continue
-                ahead, reason = live.counter.ahead(now)
-                if ahead < len(here):
-                    free = min(free, here[ahead])
-            found.append((live, reason, here))
-        for live, reason, here in found:
-            matches = free if here is None else sum(at < free for at in here)
-            if matches:
-                _leave(live, matches, reason)
+            allowance = live.counter.look_ahead(now)
+            ahead = allowance.most - allowance.passed
+            if here is None:
+                free = min(free, ahead)
+            elif ahead < len(here):
+                free = min(free, here[ahead])
+            found.append((live.counter, here))
+        for counter, here in found:
+            counter.allowance.passed += free if here is None else sum(at < free for at in here)
+            counter.expire()
         return free
+
+    def lets_begin(self, args: Sequence[bytes | None], arguments: int, now: float) -> bool:
+        """Whether all rules leave a command alone of which only the first arguments are here, its name first; then it is counted.
+
+        `arguments`: how many it has besides its name. False, too, if that is not told by what is here.
+        """
+        if not self.quick:
+            return False
+        keys: list[bytes] = []
+        if self.keyed and self.key_at <= arguments:
+            key = args[self.key_at] if self.key_at < len(args) else None
+            if key is None:
+                return False
+            keys.append(encode_bulk(key))
+        return self.lets_by(keys, 1) or self.pass_over(keys, 1, now) == 1
 
     def _look(self, sent: bytes) -> tuple[int, ...]:
         """Which rules hold for a key, as it was sent, by number; -1 ahead of them: an empty answer would be looked for again."""
@@ -77,7 +112,10 @@ class Glance:
         )
         if len(self.held) >= MOST_KEYS:
             self.held.clear()
+            self.free.clear()
         found = self.held[sent] = (-1, *numbers)
+        if not numbers:
+            self.free.add(sent)
         return found
 
     def choose(  # noqa: PLR0917 - one call's worth of what is at hand
@@ -99,30 +137,13 @@ class Glance:
         for live, looks_at in self.by_reply:
             if _holds(live, looks_at, key, here)[0]:
                 return None
-        chosen = []
+        chosen: list[Chosen] = []
         for live, looks_at in self.rules:
             holds, by = _holds(live, looks_at, key, here)
             if not holds:
                 continue
-            live.matched += 1
-            turn = live.counter.take(here, by, now)
-            if isinstance(turn, str):
-                _skip(live, 1, turn)
-            else:
-                effects.append(Matched(live.name, live.generation))
-                chosen.append(Chosen(live, turn, by))
+            chosen += live.glance(here, by, now, effects)
         return chosen
-
-
-def _leave(live: LiveRule, times: int, reason: str) -> None:
-    live.matched += times
-    live.counter.leave(times, reason)
-    _skip(live, times, reason)
-
-
-def _skip(live: LiveRule, times: int, reason: str) -> None:
-    live.skipped[reason] = live.skipped.get(reason, 0) + times
-    live.left[reason] = live.left.get(reason, 0) + times
 
 
 def _holds(
@@ -165,6 +186,7 @@ def glance(engine: Engine, table: CommandTable, name: str) -> Glance | None:
         key_at,
         whole="command" in looked_at,
         keyed="key" in looked_at,
+        named=tuple(live.counter for live, looks_at in rules if looks_at == "name"),
         quick=not by_reply
         and "command" not in looked_at
         and ("key" not in looked_at or key_at > 0)

@@ -9,15 +9,16 @@ from typing import assert_never
 from chaosproxy.core import before, modes, pretending, remembering, swallow, undoing
 from chaosproxy.core.after import works_of
 from chaosproxy.core.awaited import is_full
+from chaosproxy.core.beginning import judge
 from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandSpec
 from chaosproxy.core.decision import Answer, Cut, NoRenewal, Past, Silence, Swallow
 from chaosproxy.core.effect import Applied, ProtocolFault
 from chaosproxy.core.ending import answer, cut, lose, silence
-from chaosproxy.core.engine import Chosen
 from chaosproxy.core.failing import meets
 from chaosproxy.core.framers import NO_REQUESTS, own
 from chaosproxy.core.line import FOREVER, Line
+from chaosproxy.core.live_rule import Chosen
 from chaosproxy.core.past import read_past
 from chaosproxy.core.renewing import withhold
 from chaosproxy.core.resp import RequestFrame
@@ -30,13 +31,13 @@ TIMED = (Stage.DELAY, Stage.HOLD, Stage.SEND)
 
 
 class Intake:
-    """The client's side of one line."""
+    """The client's side of one line. `decided`: of the request that is `cutting` the rules want nothing, that is counted."""
 
-    __slots__ = ("_before", "chosen", "cutting", "ended", "framer", "handshake", "line", "place", "raw", "stopped", "waiting")  # fmt: skip
+    __slots__ = ("_before", "chosen", "cutting", "decided", "ended", "framer", "handshake", "line", "place", "raw", "stopped", "waiting")  # fmt: skip
 
     def __init__(self, line: Line) -> None:
         self.line, self.framer = line, NO_REQUESTS
-        self.raw = self.ended = self.cutting = self.stopped = False
+        self.raw = self.ended = self.cutting = self.decided = self.stopped = False
         self.handshake, self.waiting, self.place = True, 0, 0
         self._before: CommandSpec | None = None
         #: What the rules have chosen already for the next command.
@@ -86,7 +87,7 @@ class Intake:
                 line.effects.append(ProtocolFault("client", error.text))
                 continue
             if frame is None:
-                self._pass_partial()
+                self._pass_partial(now)
                 return
             self._take(frame, now)
 
@@ -101,18 +102,17 @@ class Intake:
             line.out_upstream.append(self.framer.rest())
         self.waiting = 0
 
-    def _pass_partial(self) -> None:
+    def _pass_partial(self, now: float) -> None:
         """Forward what is here of an unfinished request, unless a rule may want to hold or replace the whole."""
-        framer = self.framer
         if not self.waiting:
             return
-        if not self.cutting and self.line.engine.rules:
-            name = framer.name
-            wanted = name is None or not self.line.world.name(name).plain
-            if wanted and framer.size_hint() <= self.line.world.max_buffer:
+        if not (self.cutting or self.decided) and self.line.engine.rules:
+            how = judge(self.line, self.framer, now)
+            self.decided = how == "let_alone"
+            if how == "wanted" and self.framer.size_hint() <= self.line.world.max_buffer:
                 return
-        self.cutting = framer.started
-        self.line.out_upstream.append(framer.cut_through())
+        self.cutting = self.framer.started
+        self.line.out_upstream.append(self.framer.cut_through())
         self.waiting = 0
 
     def _take(self, frame: RequestFrame, now: float) -> None:
@@ -122,7 +122,8 @@ class Intake:
         self.place += 1
         name = line.world.name(frame.args[0] or b"")
         name.tally.count += 1
-        if name.plain:
+        decided, self.decided = self.decided, False
+        if name.plain or decided:
             self.handshake = False
             slot = Slot(name, (), now)
             line.slots.append(slot)
@@ -259,7 +260,7 @@ class Intake:
         """Another profile is in force: what waits for the old one goes on."""
         work = self.line.head
         # What came before was before the profile came into force.
-        self._before = None
+        self._before, self.decided = None, False
         if work is None or (work.stage is Stage.ACT and work.waiting):
             return
         if work.stage is Stage.SETTLE:

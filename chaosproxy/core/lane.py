@@ -22,11 +22,12 @@ from chaosproxy.core.glance import Glance
 from chaosproxy.core.intake import Intake
 from chaosproxy.core.line import Line
 from chaosproxy.core.match import Exchange
-from chaosproxy.core.measuring import Body, arguments, begins, count, ends, unfinished
-from chaosproxy.core.opening import Opening, read_opening
+from chaosproxy.core.measuring import Body, begins, count
+from chaosproxy.core.opening import Opening
+from chaosproxy.core.reading import Inside, Passed, Reading, read
 from chaosproxy.core.returns import Returns
 from chaosproxy.core.slot import Slot
-from chaosproxy.core.strides import is_long_reply, replies, whole_reply
+from chaosproxy.core.strides import MOST_AT_ONCE, is_long_reply, replies
 from chaosproxy.core.syntax import LINES, ProtocolError
 from chaosproxy.core.world import Name, Tally
 
@@ -36,16 +37,10 @@ _NO_ERRORS: Final = LINES.replace(b"-", b"")
 _MANY: Final = 1024
 #: So many replies may be owed to a client, those of commands that came together for one; until then it is not read.
 MOST_UNANSWERED: Final = 250_000
-#: No command's name ends before this, counted from the command's first byte.
-_BEFORE_NAME: Final = 10
 #: Stands for a command where only its connection matters.
-_NONE: Final[Sequence[bytes]] = ()
 _ANY: Final = Command((b"",), b"", None, "", ())
 #: Stands for how a command begins where none has come.
 _NOTHING: Final = Opening(Name(b"", Tally(""), False, False, False, False, False), b"", 0)
-
-#: Commands that went on: their name, when they did, and how many of it one behind the other.
-_Passed = tuple[Name, float, int]
 
 
 class Lane:
@@ -56,7 +51,8 @@ class Lane:
     """
 
     __slots__ = (
-        "_body", "_counted", "_first", "_here", "_inside", "_intake", "_line", "_lines", "_opening", "_owed", "_place", "_reply", "_returns", "_unanswered", "_world", "open", "taken", "upto",
+        "_body", "_counted", "_first", "_here", "_inside", "_intake", "_line", "_lines", "_opening", "_owed", "_place", "_reply", "_returns",
+        "_since", "_unanswered", "_world", "open", "taken", "upto",
     )  # fmt: skip
 
     def __init__(self, line: Line, intake: Intake, returns: Returns) -> None:
@@ -67,9 +63,11 @@ class Lane:
         self._returns = returns
         self._here: Exchange | None = None
         # What those before `_first` say is answered; `_owed` is how many commands the others are. An empty list takes nothing,
-        # which a deque does not: most connections are idle.
-        self._unanswered: list[_Passed] = []
+        # which a deque does not: most connections are idle. Where it is empty all that are owed began as `_opening` says and
+        # went on at `_since`: this is what comes most.
+        self._unanswered: list[Passed] = []
         self._first = self._owed = 0
+        self._since = 0.0
         # How the command began that came last.
         self._opening = _NOTHING
         # How many of the batch went this way, or began to, and whether any did, since the lane was left last.
@@ -77,7 +75,7 @@ class Lane:
         self._counted = False
         # The large value that is passing in each direction; of a command's, whose it is and how many arguments follow.
         self._body: Body | None = None
-        self._inside: tuple[Name, int] | None = None
+        self._inside: Inside | None = None
         self._reply: Body | None = None
         self.open = False
         self.taken = self.upto = 0
@@ -92,8 +90,10 @@ class Lane:
         return len(self._line.slots) + len(self._unanswered) > MOST_UNANSWERED
 
     @property
-    def unanswered(self) -> Sequence[_Passed]:
+    def unanswered(self) -> Sequence[Passed]:
         """The commands that went this way and are unanswered."""
+        if self._owed and not self._unanswered:
+            return [(self._opening.name, self._since, self._owed)]
         return self._unanswered[self._first :]
 
     def look(self) -> None:
@@ -123,7 +123,8 @@ class Lane:
             intake.place, self._place = self._place, None
             intake.handshake = intake.handshake and not self._counted
             self._counted = False
-        if self._body is not None:
+        if self._body is not None and self._inside is not None:
+            intake.decided = not self._inside[0].plain
             intake.framer = self._body.show(intake.framer)
             intake.cutting = True
             self._body = self._inside = None
@@ -140,15 +141,17 @@ class Lane:
         if not self.open:
             return False
         if not (self._owed or self._body):
-            # What comes most: one command of the kind that came last, and nothing is unanswered.
+            # What comes most: commands of the kind that came last, and nothing is unanswered.
             opening = self._opening
-            match, end = opening.whole(data), len(data)
-            if match and match.lastindex == opening.rest:
-                match, end = opening.ends_long(data, 0)
-            if match and end == len(data) and (opening.glance is None or opening.alone(match, now)):
-                opening.tally.count += 1
-                self._unanswered.append((opening.name, now, 1))
-                self._owed = self._place = 1
+            short = 0 < len(data) <= MOST_AT_ONCE
+            if opening.glance or not short or (found := opening.all(data))[-1]:
+                times = opening.throughout(data, now)
+            else:
+                times = len(found)
+            if times:
+                opening.tally.count += times
+                self._since = now
+                self._owed = self._place = times
                 self._counted = True
                 return True
         elif self._body and self._body.passes(len(data)):
@@ -164,15 +167,16 @@ class Lane:
         self.upto = 0
         if not self._quiet or not all(slot.simple for slot in line.expect):
             return 0
-        passed, taken, _, _ = self._read(data, now)
-        for name, since, times in passed:
+        found = self._read(data, now)
+        for name, since, times in found.passed:
             name.tally.count += times
             self._intake.place += times
             self._wait_for(name, since, times)
-        if passed:
+        self._intake.decided = found.inside is not None and not found.inside[0].plain
+        if found.passed:
             self._intake.handshake = False
-            line.out_upstream.append(data[:taken])
-        return taken
+            line.out_upstream.append(data[: found.taken])
+        return found.taken
 
     def _wait_for(self, name: Name, since: float, times: int) -> None:
         """Commands that were forwarded are answered the long way, those of a kind in one slot."""
@@ -187,70 +191,34 @@ class Lane:
 
     def _each(self, data: bytes, now: float) -> bool:
         """As `requests`: command by command, those of one kind together."""
-        passed, taken, body, begun = self._read(data, now)
-        if not (passed or body):
+        if self._owed and not self._unanswered:
+            self._unanswered += self.unanswered
+        found = self._read(data, now)
+        if not (found.passed or found.body):
             return False
         idle = not (self._owed or self._body)
         place = 0 if idle else self._place or 0
-        for name, _, times in passed:
+        for name, _, times in found.passed:
             name.tally.count += times
             place += times
             self._owed += times
         self._place = place
-        self._counted = self._counted or bool(passed)
-        self._unanswered += passed
+        self._counted = self._counted or bool(found.passed)
+        self._unanswered += found.passed
         self.open = not self.crowded
-        self._body, self._inside = body, begun if body else None
-        if taken == len(data) or body:
+        self._body, self._inside = found.body, found.inside
+        if found.taken == len(data) or found.body:
             return True
-        self.taken = taken
+        self.taken = found.taken
         return False
 
-    def _read(
-        self, data: bytes, now: float
-    ) -> tuple[list[_Passed], int, Body | None, tuple[Name, int] | None]:
-        """Read a chunk: which commands pass, where they end, and the large value that it breaks off in, with whose it is."""
-        known, find = self._world.openings.get, data.find
-        inside, body = self._inside, None
-        begun: tuple[Name, int] | None = None
-        passed: list[_Passed] = []
-        # All before `start` passes, all before `pos` is read.
-        start, end = 0, len(data)
-        try:
-            while start < end:
-                times, args = 1, _NONE
-                if inside is None:
-                    opening = known(data[start : find(b"\r", start + _BEFORE_NAME)])
-                    opening = opening or read_opening(self._world, data, start)
-                    if opening is None:
-                        break
-                    self._opening = opening
-                    name, left, glance = opening.name, opening.arguments, opening.glance
-                    times, pos = opening.alike(data, start, now)
-                    if times:
-                        passed.append((name, now, times))
-                        start = pos
-                        continue
-                    times, pos = 1, start + opening.size
-                else:
-                    (name, left), glance, pos = inside, None, self._body.owed if self._body else 0
-                if glance is not None:
-                    pos, args = arguments(data, pos, left, name.upper)
-                else:
-                    pos, missing, size = ends(data, pos, left)
-                    if pos > end and inside is None:
-                        body = unfinished(data, start, pos - size, size)
-                        begun = name, missing
-                if pos > end:
-                    break
-                if glance and not self._let_alone(glance, args, data[start:pos], now):
-                    self.upto = pos - start
-                    break
-                passed.append((name, now, 1))
-                start, inside = pos, None
-        except ProtocolError:
-            pass
-        return passed, start, body, begun
+    def _read(self, data: bytes, now: float) -> Reading:
+        """Read a chunk command by command."""
+        found = read(
+            self._world, data, now, self._body, self._inside, self._opening, self._let_alone
+        )
+        self._opening, self.upto = found.opening, found.upto
+        return found
 
     def _let_alone(self, glance: Glance, args: Sequence[bytes], raw: bytes, now: float) -> bool:
         """Whether the rules leave a command alone; what they have chosen for it is kept for the long way."""
@@ -263,23 +231,19 @@ class Lane:
 
     def replies(self, data: bytes, now: float) -> bool:
         """Whether these bytes from the upstream may go on as they are; else they must be received next."""
-        if (
-            self._owed == 1
-            and not self._reply
-            and (((match := whole_reply(data)) and not match.lastindex) or is_long_reply(data))
-        ):
-            name, since, _ = self._unanswered.pop()
-            self._owed = 0
-            if self._first:
-                self._unanswered.clear()
-                self._first = 0
-            if not name.blocking:
-                name.tally.took(now - since)
-            return True
-        if not self._owed:
+        owed, body = self._owed, self._reply
+        if not owed:
             return False
-        body = self._reply
-        if body is not None and body.passes(len(data)):
+        if body is None:
+            # What comes most: short replies, no more than are owed; or a long one.
+            if 0 < len(data) <= MOST_AT_ONCE and not (found := replies(data))[-1]:
+                short = len(found)
+            else:
+                short = int(is_long_reply(data))
+            if 0 < short <= owed:
+                self._answered(short, now)
+                return True
+        elif body.passes(len(data)):
             return True
         try:
             number = self._count(data)
@@ -299,10 +263,6 @@ class Lane:
         body = self._reply
         if body is not None:
             return count(data, self._lines, body.owed)
-        if self._owed > 1:
-            found = replies(data)
-            if not found[-1]:
-                return len(found)
         number = count(data, self._lines, 0)
         if number is None:
             self._reply = begins(data)
@@ -312,6 +272,10 @@ class Lane:
         """So many replies have passed."""
         self._owed -= number
         unanswered, first = self._unanswered, self._first
+        if not unanswered:
+            if (took := self._opening.took) is not None:
+                took(now - self._since, number)
+            return
         while number:
             name, since, times = unanswered[first]
             if times > number:

@@ -14,9 +14,9 @@ from chaosproxy.core.command_table import CommandSpec
 from chaosproxy.core.decision import Decision, Delay, Silence
 from chaosproxy.core.effect import Applied, AskSide, Effect, KeysTouched, Outcome, Wake
 from chaosproxy.core.effect import Told as Seen
-from chaosproxy.core.engine import Chosen
 from chaosproxy.core.fault import Context
 from chaosproxy.core.firing import fired
+from chaosproxy.core.live_rule import Chosen
 from chaosproxy.core.match import LISTENER, Exchange
 from chaosproxy.core.modes import Args, Modes
 from chaosproxy.core.resp import encode_command

@@ -62,11 +62,11 @@ class Body:
 def unfinished(data: bytes, begin: int, pos: int, size: int) -> Body | None:
     """The value that begins at `pos` and takes `size` bytes, more than there are, in what begins at `begin`.
 
-    None if it is small: framers keep what is here of such a one.
+    None if it is small, its header aside: framers keep what is here of such a one; or if its header is not here.
     """
-    if size <= KEEP + HEADER:
+    value = data.find(b"\r", pos) + 2
+    if not 2 <= value <= len(data) or pos + size - value <= KEEP + HEADER:
         return None
-    value = data.index(b"\r\n", pos) + 2
     return Body(data[begin:value], len(data) - value, pos + size - len(data))
 
 

@@ -5,7 +5,7 @@ Takes chunks of commands that begin alike; gives how many of them may pass as th
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from chaosproxy.core import strides
 from chaosproxy.core.engine import LONGEST_NAME, MOST_NAMES
@@ -22,28 +22,29 @@ _STAR: Final = ord("*")
 class Opening:
     """How commands of the fast lane begin, as far as their name: `raw`, with `arguments` more to follow.
 
-    `whole`, `at` and `all` are the `fullmatch`, `match` and `findall` of its pattern (`strides.command`), whose last group is
-    `rest`. They know short arguments only, and find nothing until the opening was seen `OFTEN` and once it is `over`.
+    `at` and `all` are the `match` and `findall` of its pattern (`strides.command`). They know short arguments only, and find
+    nothing until the opening was seen `OFTEN` and once it is `over`. `took` is told how long its commands took, if anybody is.
     """
 
     __slots__ = (
-        "_key", "_long", "_seen", "all", "arguments", "at", "glance", "name", "raw", "rest", "size", "tally", "whole",
+        "_fails", "_key", "_long", "_seen", "all", "arguments", "at", "glance", "name", "raw", "size", "tally", "took",
     )  # fmt: skip
 
     def __init__(self, name: "Name", raw: bytes, arguments: int) -> None:
         self.name, self.raw, self.arguments = name, raw, arguments
         self.glance, self.tally, self.size = name.glance, name.tally, len(raw)
+        self.took = None if name.blocking else name.tally.took
         self._seen = 0
         self.over()
 
     def over(self) -> None:
         """What is known of the name is not so any more."""
-        self.rest = 1
+        # The argument that is a pattern's first group; a match's last group if it is of no command.
         self._key = 0
+        self._fails: int | None = 1
         self._long: re.Pattern[bytes] | None = None
-        self.whole: Callable[[bytes], re.Match[bytes] | None] = _nothing
         self.at: Callable[[bytes, int], re.Match[bytes] | None] = self._learn
-        self.all: Callable[[bytes, int], list[Any]] = _none
+        self.all: Callable[..., list[bytes]] = _none
 
     def _learn(self, _data: bytes, _pos: int) -> None:
         """It has come once more."""
@@ -51,52 +52,61 @@ class Opening:
         if self._seen == OFTEN and self.arguments <= strides.MOST_ARGUMENTS:
             self._key = self.glance.key_at if self.glance and self.glance.keyed else 0
             pattern = strides.command(self.raw, self.arguments, self._key)
-            self.whole, self.at, self.all = pattern.fullmatch, pattern.match, pattern.findall
-            self.rest = pattern.groups
+            self.at, self.all = pattern.match, pattern.findall
+            self._fails = None if 0 < self._key <= self.arguments else 1
 
-    def alone(self, match: re.Match[bytes], now: float) -> bool:
-        """Whether the rules leave this one command alone; then that is counted."""
+    def throughout(self, data: bytes, now: float) -> int:
+        """How many commands a chunk is, if it is short ones that begin so and that the rules are known to leave alone, or a long one.
+
+        0 if that is not told so quickly, whatever the reason. Without a `glance` short ones are not looked for.
+        """
         glance = self.glance
-        if glance is None:
-            return True
-        return glance.quick and glance.pass_over(match.groups()[: self.rest - 1], 1, now) == 1
+        if glance:
+            if not glance.quick:
+                return 0
+            if 0 < len(data) <= strides.MOST_AT_ONCE:
+                found = self.all(data)
+                number = len(found)
+                if (not found[-1]) == (self._fails == 1) and glance.lets_by(found, number):
+                    return number
+        match, pos = self.ends_long(data, 0)
+        return int(match is not None and pos == len(data) and self._alone(match, now))
 
     def alike(self, data: bytes, start: int, now: float) -> tuple[int, int]:
         """How many commands that begin so, all short, pass from a place on, and where they end; what rules count is counted.
 
         0 if that is not told so quickly, whatever the reason.
         """
-        match, rest = self.at(data, start), self.rest
-        glance = self.glance
+        match, glance = self.at(data, start), self.glance
         if glance and not glance.quick:
             return 0, start
-        if not match or match.lastindex == rest:
+        if not match or match.lastindex == self._fails:
             return self._one(data, start, now)
         times, pos = 1, match.end()
-        keys: Sequence[bytes] = ()
+        keys: Sequence[bytes] = () if self._fails == 1 else match.groups()
         if pos < len(data) and data.startswith(self.raw, pos):
             found = self.all(data, start)
-            left = found[-1] if rest == 1 else found[-1][1]
-            times = len(found) - bool(left)
-            pos = len(data) - len(left)
-            if rest > 1:
-                keys = [key for key, _ in found]
-        elif rest > 1:
-            keys = match.groups()[:1]
+            if self._fails == 1:
+                times, pos = len(found) - bool(found[-1]), len(data) - len(found[-1])
+            else:
+                keys, times = found, len(found) - (not found[-1])
+                pos = len(data) if found[-1] else self._end(data, start, times)
         if glance is None:
             return times, pos
-        free = glance.pass_over(keys, times, now)
-        if free < times:
-            pos = start
-            for _ in range(free):
-                match = self.at(data, pos) or match
-                pos = match.end()
-        return free, pos
+        free = times if glance.lets_by(keys[:times], times) else glance.pass_over(keys, times, now)
+        return free, pos if free == times else self._end(data, start, free)
+
+    def _end(self, data: bytes, pos: int, times: int) -> int:
+        """Where so many short commands end that begin here."""
+        for _ in range(times):
+            match = self.at(data, pos)
+            pos = match.end() if match else pos
+        return pos
 
     def ends_long(self, data: bytes, start: int) -> tuple[re.Match[bytes] | None, int]:
         """Whether a command begins here of which only the last argument is long; then its pattern's match, and where it ends."""
         if self._long is None:
-            if self.whole is _nothing or not 0 <= self._key < self.arguments:
+            if self.all is _none or not 0 <= self._key < self.arguments:
                 return None, start
             self._long = strides.long_command(self.raw, self.arguments, self._key)
         match = self._long.match(data, start)
@@ -105,9 +115,14 @@ class Opening:
     def _one(self, data: bytes, start: int, now: float) -> tuple[int, int]:
         """As `alike`, for one command that `ends_long`."""
         match, pos = self.ends_long(data, start)
-        if match and pos <= len(data) and self.alone(match, now):
+        if match and pos <= len(data) and self._alone(match, now):
             return 1, pos
         return 0, start
+
+    def _alone(self, match: re.Match[bytes], now: float) -> bool:
+        """Whether the rules leave this one command alone; then that is counted."""
+        glance, keys = self.glance, match.groups()[:1] if self._key else ()
+        return glance is None or glance.lets_by(keys, 1) or glance.pass_over(keys, 1, now) == 1
 
 
 def read_opening(world: "World", data: bytes, pos: int) -> Opening | None:
@@ -135,9 +150,5 @@ def read_opening(world: "World", data: bytes, pos: int) -> Opening | None:
     return found
 
 
-def _nothing(_data: bytes) -> None:
-    return None
-
-
-def _none(data: bytes, pos: int) -> list[Any]:
+def _none(data: bytes, pos: int = 0) -> list[bytes]:
     return [data[pos:]]

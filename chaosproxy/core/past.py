@@ -11,8 +11,8 @@ from chaosproxy.core.computing import Computed, Computing, let_pass
 from chaosproxy.core.decision import Past
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.ending import end, local
-from chaosproxy.core.engine import Chosen
 from chaosproxy.core.line import Line
+from chaosproxy.core.live_rule import Chosen
 from chaosproxy.core.slot import Element, Work
 from chaosproxy.core.transaction import Entry
 

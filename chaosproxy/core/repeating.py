@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from chaosproxy.core.decision import Repeat
 from chaosproxy.core.effect import Applied
 from chaosproxy.core.ending import hidden
-from chaosproxy.core.engine import Chosen
 from chaosproxy.core.line import Line
+from chaosproxy.core.live_rule import Chosen
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Told, Work
 from chaosproxy.core.value import errors_in

@@ -1,12 +1,10 @@
 r"""Requests as bytes: where each one ends; and how we write the frames that we make ourselves.
 
-Takes a client's bytes in any pieces, gives request frames that hold them as received; takes values,
-gives encoded frames.
+Takes a client's bytes in any pieces, gives request frames that hold them as received; takes values, gives encoded frames.
 
-The framer watches the stream as the server does: it looks for the `\r` of a header
-and steps over the byte behind it, steps over the two bytes behind an argument, and checks neither.
-It enforces none of the server's settings. What servers do not take as a command it does not guess
-at: it raises, and the connection goes on as raw bytes.
+The framer watches the stream as the server does: it looks for the `\r` of a header and steps over the byte behind it, steps over
+the two bytes behind an argument, and checks neither. It enforces none of the server's settings. What servers do not take as a
+command it does not guess at: it raises, and the connection goes on as raw bytes.
 """
 
 from collections import deque
@@ -40,10 +38,9 @@ _LEAST: Final = 6
 class RequestFrame:
     """One command as it came.
 
-    `args` are its arguments, name first; one is None only if the frame was cut through and it was
-    not kept. `raw` is the frame's bytes, and before them any that make no command; of a frame that
-    was cut through, only what had not been handed out. `whole` is False if a part of the frame
-    itself was handed out. `inline` tells a line of words from an array.
+    `args` are its arguments, name first; one is None only if the frame was cut through and it was not kept. `raw` is the frame's
+    bytes, and before them any that make no command; of a frame that was cut through, only what had not been handed out. `whole`
+    is False if a part of the frame itself was handed out. `inline` tells a line of words from an array.
     """
 
     args: list[bytes | None]
@@ -55,11 +52,10 @@ class RequestFrame:
 class RequestFramer:
     """Cuts a client's bytes into requests, holding and copying as little of them as it can.
 
-    `feed` it, then call `next` until it gives None; everything else is about the unfinished frame
-    behind the complete ones, so it is asked after that. Bytes that make no command (empty lines,
-    `*0`, `*-1`) become the front of the next frame's `raw`; until there is one they count in
-    `partial`, not as `started`, and `cut_through` hands them out. After a ProtocolError or `rest`
-    there are no more frames: what is fed is kept for `rest`.
+    `feed` it, then call `next` until it gives None; everything else is about the unfinished frame behind the complete ones, so it
+    is asked after that. Bytes that make no command (empty lines, `*0`, `*-1`) become the front of the next frame's `raw`; until
+    there is one they count in `partial`, not as `started`, and `cut_through` hands them out. After a ProtocolError or `rest` there
+    are no more frames: what is fed is kept for `rest`.
     """
 
     __slots__ = (
@@ -72,17 +68,16 @@ class RequestFramer:
         self._ready: deque[RequestFrame] | None = None
         self._broken: str | None = None
         self._ended = self._lost = self._cut = False
-        # What is not handed out, in order: bytes that make no command, bytes read of the unfinished
-        # frame, and the unread tail from `_given` on. An argument that is still coming grows the
-        # tail piece by piece; they are joined once, when all of it is there.
+        # What is not handed out, in order: bytes that make no command, bytes read of the unfinished frame, and the unread tail
+        # from `_given` on. An argument that is still coming grows the tail piece by piece; they are joined once, when all of it is
+        # there.
         self._blank = self._done = self._tail = NOTHING
         self._tail_size = self._given = 0
         # The unfinished frame: arguments read and owed, bytes read. Once an argument's header is
         # read: the bytes from the tail's start to the argument's end; `_lost`: it has lost some.
         self._args: list[bytes | None] | None = None
         self._left = self._size = self._need = 0
-        # Once some of it was handed out (`_cut`): how many arguments were checked against KEEP and
-        # KEEP_ALL, and how many bytes of them are kept.
+        # Once some of it was handed out (`_cut`): how many arguments were checked, and how many bytes of them are kept.
         self._checked = self._kept = 0
 
     def feed(self, data: bytes) -> None:
@@ -125,6 +120,15 @@ class RequestFramer:
         """The unfinished frame's first argument as sent, once it is known."""
         return self._args[0] if self._args else None
 
+    @property
+    def awaited(self) -> int:
+        """How many bytes the argument takes that is coming in, its end included; 0 if that is not known."""
+        return self._need
+
+    def begun(self) -> tuple[Sequence[bytes | None], int]:
+        """The unfinished frame's arguments as far as they are here, and how many it has."""
+        return self._args or (), len(self._args or ()) + self._left
+
     def size_hint(self) -> int:
         """Give the unfinished frame's least size in bytes, by the lengths announced so far."""
         if self._need:
@@ -134,9 +138,8 @@ class RequestFramer:
     def cut_through(self) -> bytes:
         """Hand out what is here of the unfinished frame, and bytes before it that make no command.
 
-        The frame goes on being watched: another call hands out what came since, and once it is
-        complete `next` gives it with what was not handed out as `raw`. Arguments over KEEP bytes,
-        and all after the first KEEP_ALL bytes, become None.
+        The frame goes on being watched: another call hands out what came since, and once it is complete `next` gives it with what
+        was not handed out as `raw`. Arguments over KEEP bytes, and all after the first KEEP_ALL bytes, become None.
         """
         if self._ended:
             return self.rest()

@@ -19,7 +19,7 @@ from chaosproxy.core.decision import Answer, Cut, Pace, Repeat, Run, Silence, Va
 from chaosproxy.core.decision import Final as Ends
 from chaosproxy.core.effect import Applied, Outcome
 from chaosproxy.core.effect import Told as Seen
-from chaosproxy.core.engine import Chosen, LiveRule
+from chaosproxy.core.live_rule import Chosen, LiveRule
 from chaosproxy.core.match import Exchange
 from chaosproxy.core.memory import Taken
 from chaosproxy.core.modes import Args

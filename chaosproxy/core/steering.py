@@ -3,7 +3,8 @@
 Takes an engine and a fault's name; gives the rule that was steered, or raises with what would be right.
 """
 
-from chaosproxy.core.engine import Engine, LiveRule
+from chaosproxy.core.engine import Engine
+from chaosproxy.core.live_rule import LiveRule
 from chaosproxy.core.scalar import closest
 
 

@@ -15,6 +15,8 @@ from typing import Final
 LIMIT: Final = 256
 #: Of commands with more arguments behind their name, each is read by itself.
 MOST_ARGUMENTS: Final = 6
+#: A chunk of more bytes is not taken for so many short ones together: what is left of it would be copied.
+MOST_AT_ONCE: Final = 1 << 14
 #: So few are written out one behind the other, which matches a little faster and compiles slower.
 FEW: Final = 2
 
@@ -42,6 +44,7 @@ _REPLY: Final = r"[+:_#,(][^\r\n]*\r\n|" + _BULK + r"|\$-1\r\n"
 _LENGTH: Final = r"\$([1-9]\d{2,8})\r\n"
 #: Stands last in a pattern for `findall`: takes all that is left, so that nothing is searched, and tells what it is.
 _REST: Final = "|(.+)"
+_ANYTHING: Final = "|.+"
 
 
 def _compiled(pattern: str) -> re.Pattern[bytes]:
@@ -64,7 +67,7 @@ def is_reply(data: bytes) -> bool:
 
 @cache
 def _cutter() -> re.Pattern[bytes]:
-    return _compiled(_REPLY + "|.+")
+    return _compiled(_REPLY + _ANYTHING)
 
 
 def cut_replies(data: bytes) -> list[bytes]:
@@ -82,10 +85,11 @@ def is_long_reply(data: bytes) -> bool:
 def command(opening: bytes, arguments: int, key: int = 0) -> re.Pattern[bytes]:
     """Give the pattern of a whole command that begins so (its name included) and has so many more arguments.
 
-    Its last group takes anything else: see `replies`. With a `key`, the group before it is that argument as sent, the first
-    one being 1. Compiling takes some milliseconds: it is for what comes again and again.
+    Its only group takes anything else: see `replies`. With a `key`, it is that argument as sent, the first one being 1; of
+    anything else it is empty. Compiling takes some milliseconds: it is for what comes again and again.
     """
-    return _compiled(_begun(opening, arguments, key) + _REST)
+    rest = _ANYTHING if 0 < key <= arguments else _REST
+    return _compiled(_begun(opening, arguments, key) + rest)
 
 
 @lru_cache(maxsize=128)

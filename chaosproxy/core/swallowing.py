@@ -11,8 +11,8 @@ from chaosproxy.core.computing import Replies, carry, let_pass
 from chaosproxy.core.effect import Outcome
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.ending import REFUSED, end, hidden, local
-from chaosproxy.core.engine import Chosen
 from chaosproxy.core.line import Line
+from chaosproxy.core.live_rule import Chosen
 from chaosproxy.core.passing import TOO_LARGE
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Slot, Work

@@ -5,25 +5,19 @@ Takes one match after another (its key, its connection, the time); gives a match
 
 from dataclasses import dataclass
 from hashlib import blake2b
-from struct import Struct
 from typing import Final
 
 from chaosproxy.core.match import Exchange
 from chaosproxy.core.replay import Recording
+from chaosproxy.core.rolls import Rolls
 from chaosproxy.core.rule import When
 
-#: So many rolls come of one hash, 64 bits each; a float has 53 of them.
-_ROLLS: Final = Struct("<8Q")
-_A_HASH: Final = 8
-_BITS: Final = 2.0**-53
 #: Of how many keys or connections is counted; the longest untouched is forgotten first, and begins anew.
 MOST_SCOPES: Final = 65536
 #: A longer key is counted by its digest, in bytes.
 LONGEST_KEY: Final = 256
-#: So far ahead is looked for the next match whose roll is low enough, in matches.
-_FAR: Final = 64
 #: Reasons for which a match is not even counted.
-_UNCOUNTED: Final = ("disabled", "not_armed", "window")
+UNCOUNTED: Final = ("disabled", "not_armed", "window")
 #: All matches that are still to come.
 ALL: Final = 1 << 62
 
@@ -45,12 +39,23 @@ class Turn:
     delay: float | None = None
 
 
+@dataclass(slots=True)
+class Allowance:
+    """Matches that are left alone for one reason without a word: how many so far, and up to how many there may be unasked.
+
+    Who finds that a match is left alone counts it in `passed`, which only ever grows, up to `most`.
+    """
+
+    passed: int = 0
+    most: int = 0
+
+
 class Counter:
     """One rule's `when`. `since` is the time the profile came into force; `recording` is what to fire in a replay."""
 
     __slots__ = (
-        "_block", "_counts", "_divided", "_high", "_hit", "_low", "_name", "_numbered", "_prefix", "_recording", "_rolls", "_seen", "_selected",
-        "_since", "_timed", "_when", "armed", "enabled", "requests", "spends",
+        "_allowances", "_armed", "_counted", "_counts", "_divided", "_enabled", "_name", "_numbered", "_prefix", "_reason", "_recording",
+        "_requests", "_rolls", "_seen", "_selected", "_since", "_timed", "_when", "allowance", "spends",
     )  # fmt: skip
 
     def __init__(
@@ -59,6 +64,7 @@ class Counter:
         self._when = when
         self._name = name
         self._prefix = f"{seed}/{name}/"
+        self._rolls = Rolls(self._prefix)
         self._since = since
         self._recording = recording
         # Which of what `when` says there is to ask at all: this is done for every match.
@@ -68,24 +74,53 @@ class Counter:
         self._seen: dict[str, int] = {}
         self._counts: dict[str, int] = {}
         self._selected: dict[str, int] = {}
-        # The rolls that were made last, and which they are.
-        self._block: tuple[str, int] | None = None
-        self._rolls: tuple[int, ...] = ()
-        # The rolls of the matches from `_low` up to `_high` are too high.
-        self._low = self._high = 0
-        # Whether that of `_high` is known not to be.
-        self._hit = False
-        self.armed = when.armed_by is None
-        self.enabled = True
-        self.requests = 0
+        self._armed = when.armed_by is None
+        self._enabled = True
+        self._requests = 0
         #: Whether each act takes one of the requests.
         self.spends = True
+        # By reason. Of the one in use: which, and how much of it is counted here.
+        self._allowances: dict[str, Allowance] = {}
+        self._reason, self._counted = "", 0
+        #: The next matches, as long as it has any left; who would know of more asks `look_ahead`.
+        self.allowance = Allowance()
+
+    @property
+    def enabled(self) -> bool:
+        """Whether it is switched on."""
+        return self._enabled
+
+    @enabled.setter
+    def enabled(self, enabled: bool) -> None:
+        self._settle()
+        self._enabled = enabled
+
+    @property
+    def armed(self) -> bool:
+        """Whether that which it waits for has happened."""
+        return self._armed
+
+    @armed.setter
+    def armed(self, armed: bool) -> None:
+        self._settle()
+        self._armed = armed
+
+    @property
+    def requests(self) -> int:
+        """How often it is asked to act."""
+        return self._requests
+
+    @requests.setter
+    def requests(self, requests: int) -> None:
+        self._settle()
+        self._requests = requests
 
     def take(self, exchange: Exchange, key: bytes | None, now: float) -> Turn | str:
         """Count one match; give its turn, or why it is left alone.
 
         Reasons: disabled, not_armed, window, skip, nth, first, every, chance, limit, manual; in a replay not_recorded.
         """
+        self._settle()
         when = self._when
         per = self._scope(exchange, key) if self._divided else ""
         seen = self._seen
@@ -94,7 +129,7 @@ class Counter:
             self._forget(next(iter(seen)))
         if self._recording is not None:
             return self._replayed(self._recording, exchange, per, ordinal)
-        asleep = self._timed or not (self.enabled and self.armed)
+        asleep = self._timed or not (self._enabled and self._armed)
         reason = self._sleeps(now) if asleep else ""
         if reason:
             return reason
@@ -102,11 +137,11 @@ class Counter:
         reason = self._refuses(number - when.skip) if self._numbered else ""
         if reason:
             return reason
-        if when.trigger is not None and self.requests == 0:
+        if when.trigger is not None and self._requests == 0:
             return "manual"
         draw = None
         if when.chance is not None:
-            draw = self._roll(per, number)
+            draw = self._rolls.roll(per, number)
             if draw >= when.chance:
                 return "chance"
         selected = self._selected.get(per, 0)
@@ -114,16 +149,54 @@ class Counter:
             return "limit"
         self._selected[per] = selected + 1
         if when.trigger is not None and self.spends:
-            self.requests -= 1
+            self._requests -= 1
         return Turn(number, f"{self._prefix}{per}/{number}", draw, per, ordinal)
 
     @property
     def counts_all_alike(self) -> bool:
-        """Whether `ahead` can tell anything: it counts over the whole fault, and nothing is replayed."""
+        """Whether `look_ahead` can tell anything: it counts over the whole fault, and nothing is replayed."""
         return not self._divided and self._recording is None
 
-    def ahead(self, now: float) -> tuple[int, str]:
-        """How many of the next matches will be left alone for one and the same reason, and which; 0 if that is not known."""
+    def look_ahead(self, now: float) -> Allowance:
+        """See how many of the next matches are left alone for one and the same reason; none if that is not known.
+
+        It holds until something else happens to the counter; where it is a matter of time, for this moment: see `expire`.
+        """
+        self._settle()
+        ahead, reason = self._ahead(now)
+        if not ahead:
+            return self.allowance
+        self.allowance = found = self._allowances.setdefault(reason, Allowance())
+        self._reason, self._counted = reason, found.passed
+        found.most = found.passed + ahead
+        return found
+
+    def expire(self) -> None:
+        """Time goes on: what depends on it is not so any more."""
+        if self._timed:
+            self._settle()
+
+    def leave_alone(self, reason: str) -> None:
+        """Note that a match that `take` has refused for this reason is told of nowhere else."""
+        found = self._allowances.setdefault(reason, Allowance())
+        found.passed = found.most = found.passed + 1
+        self._counted = self.allowance.passed
+
+    def left_alone(self) -> dict[str, int]:
+        """How many matches were left alone without a word, by reason. Safe from any thread; none ever grows less."""
+        found = self._allowances.copy().items()
+        return {reason: each.passed for reason, each in found if each.passed}
+
+    def _settle(self) -> None:
+        """Count what has passed; from here on no more may."""
+        allowance = self.allowance
+        if times := allowance.passed - self._counted:
+            self._seen[""] = self._seen.get("", 0) + times
+            if self._reason not in UNCOUNTED:
+                self._counts[""] = self._counts.get("", 0) + times
+        allowance.most = self._counted = allowance.passed
+
+    def _ahead(self, now: float) -> tuple[int, str]:
         when = self._when
         if reason := self._sleeps(now):
             return ALL, reason
@@ -133,18 +206,12 @@ class Counter:
             bound, reason = self._refused(number - when.skip)
             if reason or not bound:
                 return bound, reason
-        if when.trigger is not None and self.requests == 0:
+        if when.trigger is not None and self._requests == 0:
             return bound, "manual"
         if when.chance is not None:
-            return min(bound, self._quiet(number, when.chance)), "chance"
+            return min(bound, self._rolls.too_high(number, when.chance)), "chance"
         spent = when.limit is not None and self._selected.get("", 0) >= when.limit
         return (bound, "limit") if spent else (0, "")
-
-    def leave(self, times: int, reason: str) -> None:
-        """Count so many matches that `ahead` has told of."""
-        self._seen[""] = self._seen.get("", 0) + times
-        if reason not in _UNCOUNTED:
-            self._counts[""] = self._counts.get("", 0) + times
 
     def _refused(self, ordinal: int) -> tuple[int, str]:
         """How many matches from this one on are refused, and why; without a reason: how many are not; 0 if that is not known."""
@@ -161,39 +228,13 @@ class Counter:
             return min(left, -ordinal % when.every), "every"
         return left, ""
 
-    def _quiet(self, number: int, chance: float) -> int:
-        """How many rolls from this match's on are too high, as far as is looked."""
-        if not self._low <= number <= self._high:
-            self._low = self._high = number
-            self._hit = False
-        enough = chance / _BITS
-        while not self._hit and self._high - number < _FAR:
-            block, index = divmod(self._high, _A_HASH)
-            rolls = self._hash("", block)[index:]
-            low = next((at for at, roll in enumerate(rolls) if roll >> 11 < enough), None)
-            self._high += len(rolls) if low is None else low
-            self._hit = low is not None
-        return self._high - number
-
-    def _roll(self, per: str, number: int) -> float:
-        """The roll of a match, in [0, 1): it depends on the seed, the rule's name, what it counts over and the number."""
-        block, index = divmod(number, _A_HASH)
-        return (self._hash(per, block)[index] >> 11) * _BITS
-
-    def _hash(self, per: str, block: int) -> tuple[int, ...]:
-        """The rolls of one hash; the last ones are kept."""
-        if self._block != (per, block):
-            self._block = per, block
-            words = f"{self._prefix}{per}/{block}".encode()
-            self._rolls = _ROLLS.unpack(blake2b(words).digest())
-        return self._rolls
-
     def give_back(self, turn: Turn) -> None:
         """It could not act on this match after all: that spends neither its limit nor a request."""
         if self._recording is None and turn.ordinal:
+            self._settle()
             if turn.per in self._selected:
                 self._selected[turn.per] -= 1
-            self.requests += self._when.trigger is not None and self.spends
+            self._requests += self._when.trigger is not None and self.spends
 
     def _scope(self, exchange: Exchange, key: bytes | None) -> str:
         """What this match counts in, where that is not the whole fault: its key, or its connection."""
@@ -225,9 +266,9 @@ class Counter:
     def _sleeps(self, now: float) -> str:
         """Why matches do not even count now."""
         when = self._when
-        if not self.enabled:
+        if not self._enabled:
             return "disabled"
-        if not self.armed:
+        if not self._armed:
             return "not_armed"
         age = now - self._since
         early = when.from_ is not None and age < when.from_

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from chaosproxy.core.addresses import Translate
-from chaosproxy.core.engine import LiveRule
+from chaosproxy.core.live_rule import LiveRule
 from chaosproxy.core.match import LISTENER
 from chaosproxy.core.slot_map import Seat
 from chaosproxy.core.undo import Lost

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from chaosproxy.core.decision import How
 from chaosproxy.core.effect import Effect
-from chaosproxy.core.engine import Engine, LiveRule
+from chaosproxy.core.engine import Engine
 from chaosproxy.core.errors import error_reply
 from chaosproxy.core.failing import begin_by_itself, begins_at, lost_events, state_of, tell
 from chaosproxy.core.failover import CutOff, Phase, Rejoin, Step, Switch, Unblock
+from chaosproxy.core.live_rule import LiveRule
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.undo import Lost, refused
 from chaosproxy.net.connection import Link

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from chaosproxy.core.addresses import Translate
-from chaosproxy.core.engine import LiveRule
+from chaosproxy.core.live_rule import LiveRule
 from chaosproxy.faults.failover import PrimaryFailsOver
 from chaosproxy.net.address import Address, Upstream
 from chaosproxy.net.dial import DialError, Dialler

@@ -34,7 +34,7 @@ class Record:
         types = {rule.name: rule.fault.type for rule in engine.profile.rules}
         self._profiles[engine.generation] = engine.profile.name, types
         self._profiles.pop(engine.generation - _GENERATIONS, None)
-        left = {live.name: live.left for live in engine.rules}
+        left = {live.name: live.counter.left_alone for live in engine.rules}
         self._counts.declare(engine.profile.name, types, left)
 
     def write(self, effect: Effect, now: float) -> None:

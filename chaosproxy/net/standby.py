@@ -9,8 +9,8 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
-from chaosproxy.core.engine import LiveRule
 from chaosproxy.core.failing import state_of
+from chaosproxy.core.live_rule import LiveRule
 from chaosproxy.core.undo import Lost
 from chaosproxy.core.world import World
 from chaosproxy.faults.failover import PrimaryFailsOver

@@ -24,7 +24,7 @@ def test_an_event():
         assert (event.applied, event.told, event.outcome) == ("yes", "late", "ok")
         assert (event.delay, event.detail, event.writes) == (1.0, "x", ())
         assert (event.generation, live.fired, live.first_fired) == (live.generation, 1, 5.0)
-        live.matched += 1
+        live.count([])
 
 
 def test_whose_it_is():
@@ -36,4 +36,4 @@ def test_whose_it_is():
         event = fired(live, Turn(1, "", None, "", 1), exchange, 5.0, keys=(b"a", b"b"))
         assert (event.client, event.keys) == ("10.0.0.1", (b"a", b"b"))
         assert (event.applied, event.told, event.outcome) == ("no", "nothing", "ok")
-        live.matched += 1
+        live.count([])

@@ -17,6 +17,7 @@ from chaosproxy.core import lane as lane_module
 from chaosproxy.core import opening
 from chaosproxy.core.lane import Lane
 from chaosproxy.core.resp import encode_command
+from chaosproxy.core.when import UNCOUNTED, Counter
 from tests.conversation import Talk, command, reply
 from tests.core.test_conversation_properties import ALL_KINDS, converse, profile, script
 from tests.toy import Toy
@@ -50,7 +51,13 @@ def state(talk: Talk) -> dict[str, object]:
         "handshake": conversation._intake.handshake and not lane._counted,
         "head": line.head is None,
         "rules": [
-            (live.matched, live.fired, live.skipped, live.counter._counts, live.counter._selected)
+            (
+                live.matched,
+                live.fired,
+                sorted(live.skipped.items()),
+                counted(live.counter),
+                live.counter._selected,
+            )
             for live in line.engine.rules
         ],
         "tallies": {
@@ -59,6 +66,15 @@ def state(talk: Talk) -> dict[str, object]:
             if tally.count
         },
     }
+
+
+def counted(counter: Counter) -> dict[str, int]:
+    """How many matches it has counted, those included that have passed it without a word."""
+    counts = counter._counts.copy()
+    times = counter.allowance.passed - counter._counted
+    if times and counter._reason not in UNCOUNTED:
+        counts[""] = counts.get("", 0) + times
+    return counts
 
 
 @contextmanager

@@ -64,6 +64,9 @@ def test_only_what_is_large_is_counted_off():
     assert unfinished(b"*2\r\n$3\r\nGET\r\n$1000\r\nx", 0, 13, 1009) is None
     data = b"+OK\r\n$9000\r\nabc"
     assert unfinished(data, 5, 5, 9009) == Body(b"$9000\r\n", 3, 8999)
+    # A header ends with `\\r` and one more byte, whatever that is, which may not be here yet.
+    assert unfinished(data.replace(b"\n", b"?"), 5, 5, 9009) == Body(b"$9000\r?", 3, 8999)
+    assert unfinished(data[:11], 5, 5, 9009) is None
 
 
 @pytest.mark.parametrize("size", [KEEP + 1000, 70_000, 200_000])

@@ -168,14 +168,19 @@ def test_what_is_told_ahead_comes_true(when: When):
         for counter in (slow, quick):
             counter.enabled = step % 50 != 49
             counter.requests = int(step == 77) or counter.requests
-        ahead, reason = quick.ahead(now)
-        assert slow.ahead(now) == (ahead, reason)
+        allowance = quick.look_ahead(now)
+        ahead, reason = allowance.most - allowance.passed, quick._reason
         times = min(ahead, 1 + step % 5)
         told += times
-        quick.leave(times, reason)
+        before = quick.left_alone().get(reason, 0)
+        allowance.passed += times
+        assert quick.left_alone().get(reason, 0) == before + times
+        quick.expire()
         assert [slow.take(exchange(), None, now) for _ in range(times)] == [reason] * times
         if times == ahead:
             assert slow.take(exchange(), None, now) == quick.take(exchange(), None, now)
+        quick._settle()
+        assert allowance.passed == allowance.most
         assert (slow._seen, slow._counts, slow._selected) == (
             quick._seen, quick._counts, quick._selected,
         )  # fmt: skip
