@@ -187,7 +187,8 @@ def _told(
     """All that is known of it."""
     service, profile = outcome.service, settings.profile
     divergence = None if service.recording is None else service.recording.verdict()
-    words = [word for name in wanted.require_fired for word in ("--require-fired", name)]
+    words = [word for name in wanted.env for word in ("--env", name)]
+    words += [word for name in wanted.require_fired for word in ("--require-fired", name)]
     words += ["--", *wanted.command]
     again = f"{options.repeat(settings.seed, 'exec')} {shell_words(words)}"
     replay = ""

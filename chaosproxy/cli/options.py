@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from chaosproxy.cli import logs
-from chaosproxy.cli.settings import DEFAULT_PROFILE, RunOptions
+from chaosproxy.cli.settings import DEFAULT_PROFILE, DEFAULT_UPSTREAM, RunOptions
 from chaosproxy.core import units
 from chaosproxy.core.setting import Invalid
 from chaosproxy.profile import names
@@ -52,7 +52,7 @@ _OPTIONS = (
     _option(
         "--upstream",
         metavar="URL",
-        default="redis://127.0.0.1:6379",
+        default=DEFAULT_UPSTREAM,
         help="The server: redis://[user:pass@]host:port[/db], rediss:// for TLS, unix://path[?db=n], "
         "redis+sentinel://h1,h2/service[/db] (rediss+sentinel:// for TLS): the server that Sentinels call the primary, "
         "redis+cluster://host:port[,…] (rediss+cluster://): a cluster, of which these nodes are asked for the others, or "

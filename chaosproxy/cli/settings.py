@@ -16,10 +16,10 @@ from typing import TypeVar
 import click
 
 from chaosproxy.cli.problems import leave
-from chaosproxy.cli.servers import find_servers
+from chaosproxy.cli.servers import EMBEDDED, find_servers
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.rule import Profile
-from chaosproxy.net.address import Address, Upstream, parse_address
+from chaosproxy.net.address import Address, Upstream, parse_address, parse_upstream
 from chaosproxy.net.plan import Plan
 from chaosproxy.net.tls import server_context
 from chaosproxy.profile import ProfileError, find, load
@@ -30,6 +30,7 @@ _log = logging.getLogger("chaosproxy.settings")
 
 T = TypeVar("T")
 DEFAULT_PROFILE = "calm"
+DEFAULT_UPSTREAM = "redis://127.0.0.1:6379"
 #: The port of the proxy's Sentinel: beside a real one's, as 6380 is beside 6379.
 SENTINEL = 26380
 
@@ -187,15 +188,24 @@ class RunOptions:
         return secrets.randbelow(1_000_000) if profile.seed is None else profile.seed
 
     def repeat(self, seed: int, command: str = "run") -> str:
-        """Give the command that does the same again, as a shell reads it."""
-        words = ["chaosproxy", command, "--seed", str(seed)]
-        for name in self.profile:
-            words += ["--profile", name]
-        for override in self.set_:
-            words += ["--set", override]
-        if self.replay is not None:
-            words += ["--replay", str(self.replay)]
-        return shlex.join(words)
+        """Give the command that does the same again, as a shell reads it: what decides which faults there are, and what stands behind.
+
+        A password is masked, and has to be put in its place.
+        """
+        upstream = None if self.upstream == DEFAULT_UPSTREAM else _shown(self.upstream)
+        standby = None if self.standby is None else _shown(self.standby)
+        given = [
+            ("--seed", str(seed)),
+            *(("--profile", name) for name in self.profile),
+            *(("--set", override) for override in self.set_),
+            ("--upstream", upstream),
+            ("--standby", standby),
+            ("--cluster-nodes", str(self.cluster_nodes) if self.cluster_nodes else None),
+            ("--sentinel-service", self.sentinel_service),
+            ("--replay", None if self.replay is None else str(self.replay)),
+        ]
+        words = [word for option, value in given if value is not None for word in (option, value)]
+        return shlex.join(["chaosproxy", command, *words])
 
     def _control(self) -> Address | None:
         if self.control == "off":
@@ -224,6 +234,11 @@ class RunOptions:
             return server_context(self.tls_cert, self.tls_key or self.tls_cert, self.tls_ca)
         except ValueError as error:
             raise click.UsageError(f"--tls-cert, --tls-key, --tls-ca: {error}") from None
+
+
+def _shown(url: str) -> str:
+    """A server's URL without a password."""
+    return url if url == EMBEDDED else parse_upstream(url).url
 
 
 def _read(parse: Callable[[str], T], text: str, option: str) -> T:

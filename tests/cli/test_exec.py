@@ -65,20 +65,21 @@ def test_fired(lost, app):
     assert lines[0] == "chaosproxy: profile lost-ack, seed 7, 2 commands, exit status 0"
     assert lines[1].endswith("lost-ack  RPUSH l  -> applied, told reset: unknown")
     assert lines[3].split() == ["lost-ack", "disconnect", "2", "1", "nth", "1"]
-    assert lines[4].startswith("again: chaosproxy exec --seed 7 --profile lost-ack -- ")
+    again = f"again: chaosproxy exec --seed 7 --profile lost-ack {' '.join(lost[:2])} -- "
+    assert lines[4].startswith(again)
     assert len(lines) == 5
 
 
 def test_again_is_again(lost, app):
-    """The command that it names does the same: its words are a shell's."""
-    done = run_exec(*lost, "--require-fired", "all", command=app)
+    """The command that it names does the same: its words are a shell's, and nothing has to be added."""
+    done = run_exec(*lost, "--env", "CACHE_URL", "--require-fired", "all", command=app)
     again = done.stderr.splitlines()[-1].removeprefix("again: ")
     words = shlex.split(again)
     assert words[:2] == ["chaosproxy", "exec"]
+    assert words[words.index("--env") + 1] == "CACHE_URL"
     assert words[words.index("--require-fired") + 1] == "all"
-    once_more = run_exec(
-        *lost[:2], *words[2 : words.index("--")], command=words[words.index("--") + 1 :]
-    )
+    end = words.index("--")
+    once_more = run_exec(*words[2:end], command=words[end + 1 :])
     assert once_more.stdout == "reset\nb':4\\r\\n'\n"
 
 

@@ -78,6 +78,8 @@ def test_ready_file_and_start_block(run, redis70):
         "profile": "lost-ack",
     }
     proxy.stop()
+    again = "chaosproxy run --seed 7 --profile lost-ack --set lost-ack.when.nth=3"
+    again += f" --upstream 'redis://default:***@127.0.0.1:{redis70.port}/2'"
     assert proxy.stderr.splitlines()[:7] == [
         f"chaosproxy {__version__}",
         f"  listening  redis://127.0.0.1:{proxy.port}/2",
@@ -85,7 +87,7 @@ def test_ready_file_and_start_block(run, redis70):
         "  profile    lost-ack",
         "  seed       7",
         f"  control    {proxy.control}",
-        "  again      chaosproxy run --seed 7 --profile lost-ack --set lost-ack.when.nth=3",
+        f"  again      {again}",
     ]
     assert "secret" not in proxy.stderr
 

@@ -57,6 +57,29 @@ def test_sentinel(args, address):
     assert read(*args).plan.listen_sentinel == address
 
 
+@pytest.mark.parametrize(
+    ("args", "again"),
+    [
+        ([], ""),
+        (["--upstream", "redis://127.0.0.1:6379", "--listen", ":7"], ""),
+        (["--upstream", "embedded", "--standby", "embedded"], " --upstream embedded --standby embedded"),
+        (["--upstream", "redis://h", "--standby", "redis://u:hunter2@i"],
+         " --upstream redis://h:6379 --standby 'redis://u:***@i:6379'"),
+        (["--profile", "lost-ack", "--cluster-nodes", "3"], " --profile lost-ack --cluster-nodes 3"),
+        (["--sentinel-service", "my service"], " --sentinel-service 'my service'"),
+    ],
+)  # fmt: skip
+def test_repeat(args, again):
+    """What decides which faults there are, and what stands behind, is in the command that does it again; no password is."""
+
+    @click.command()
+    @run_options
+    def command(options):
+        click.echo(options.repeat(7))
+
+    assert CliRunner().invoke(command, args).stdout == f"chaosproxy run --seed 7{again}\n"
+
+
 def test_drawn_seeds_differ():
     """Without any seed one is drawn, each time anew."""
     assert len({read().seed for _ in range(8)}) > 1
