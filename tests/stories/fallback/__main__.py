@@ -19,7 +19,9 @@ def main() -> int:
         "--redis-url", default="redis://127.0.0.1:6380", help="default: %(default)s"
     )
     parser.add_argument(
-        "--server-url", default="redis://127.0.0.1:6379", help="default: %(default)s"
+        "--server-url",
+        default="redis://127.0.0.1:6379",
+        help="the server behind the proxy, default: %(default)s",
     )
     parser.add_argument(
         "--control", default="http://127.0.0.1:9380", help="the proxy's, default: %(default)s"
@@ -43,6 +45,9 @@ def main() -> int:
             except Broken as broken:
                 print(f"broken: {broken}")
                 return 1
+            except LookupError as error:
+                print(f"{error}; --server-url is what the proxy calls `upstream`", file=sys.stderr)
+                return 2
             else:
                 print(f"every message is there, in order; {customer.told()}")
                 return 0

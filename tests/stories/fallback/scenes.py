@@ -166,7 +166,10 @@ class Place:
 
     def verdict(self, customer: Customer) -> None:
         """Compare what a fresh process reads, from the server itself, with what the customer's page shows."""
-        held = customer.ask(self.pods[0], do="reload", at=self.direct)["texts"]
+        said = customer.ask(self.pods[0], do="reload", at=self.direct)
+        if "error" in said:
+            raise LookupError(f"nothing can be read at {self.direct}: {said['error']}")
+        held = said["texts"]
         if held == customer.page:
             return
         self.void_if_slow(customer)
