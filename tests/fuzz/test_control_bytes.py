@@ -5,6 +5,7 @@ mistake of ours, that pieces make no difference, and that the connection comes t
 """
 
 import json
+import logging
 import re
 import socket
 from functools import cache
@@ -128,16 +129,23 @@ def control():
             patch.setattr(module, "PATIENCE", 3.0)
         running = ControlServer(Address("127.0.0.1", 0), Backend(), None)
         _servers.append(running)
+        log, mistakes = logging.getLogger("chaosproxy.control"), logging.Handler(logging.ERROR)
+        mistakes.emit = _mistakes.append
+        log.addHandler(mistakes)
         yield
         running.stop()
+        log.removeHandler(mistakes)
         _servers.clear()
+        _mistakes.clear()
 
 
 _servers = []
+#: What the log says of mistakes of ours: one that ends a connection is in no answer.
+_mistakes = []
 
 
 def said(parts):
-    """Send them, with nothing behind them; gives the statuses of what is answered, each answer held against what HTTP is."""
+    """Send them, with nothing behind them; gives what is answered, each answer held against what HTTP is, as `answers` does."""
     [running] = _servers
     running.backend = backend = Backend(profile=calm())
     answer, began = b"", monotonic()
@@ -153,13 +161,14 @@ def said(parts):
             answer += b""
     assert monotonic() - began < PATIENCE
     assert "mistake" not in answer.decode("latin-1")
+    assert [record.getMessage() for record in _mistakes] == []
     assert len(backend.toxiproxy.proxies()) <= 100
     return answers(answer)
 
 
 def answers(raw):
-    """Read answers as a client does that knows nothing of what it has asked: statuses, 100 left out."""
-    statuses = []
+    """Read answers as a client does that knows nothing of what it has asked: of each its status, and whether it is the last; no 100."""
+    found = []
     while raw:
         head, end, raw = raw.partition(b"\r\n\r\n")
         assert end, head
@@ -169,7 +178,7 @@ def answers(raw):
             continue
         assert status in TOLD, line
         headers = dict(each.split(b": ", 1) for each in lines)
-        statuses.append(status)
+        found.append((status, headers.get(b"Connection") == b"close"))
         if status != 204:
             assert headers[b"Content-Type"]
             length = int(headers[b"Content-Length"])
@@ -182,7 +191,8 @@ def answers(raw):
                 assert isinstance(json.loads(body), dict | list)
             if status >= 400 and status != 503:
                 assert json.loads(body)["error"]
-    return statuses
+    assert not any(closes for _, closes in found[:-1])
+    return found
 
 
 @properties.of(150, raw=STREAMS, sizes=SIZES)
@@ -195,11 +205,18 @@ def streams(raw, sizes):
     assert said(pieces(raw, sizes))[:1] == whole[:1]
 
 
-@properties.of(100, requests=st.lists(FAIR, min_size=1, max_size=6))
-def sequences(requests):
-    """Right requests with any bodies in a row: each is answered, up to one whose body nobody wants."""
-    statuses = said([b"".join(requests)])
-    assert len(statuses) == len(requests) or statuses[-1] >= 400
+#: Such as one connection can have many of: nothing is wrong with their length.
+BARE = st.sampled_from([b"/healthz", b"/profile", b"/nowhere", b"/events?after=x", b"/profiles/calm", b"/connections/1"]).map(
+    lambda path: b"GET %s HTTP/1.1\r\nHost: localhost\r\nA: %s\r\n\r\n" % (path, b"x" * 1500)
+)  # fmt: skip
+
+
+@properties.of(100, requests=st.lists(FAIR | BARE, min_size=1, max_size=60), sizes=SIZES)
+def sequences(requests, sizes):
+    """Right requests with any bodies in a row: each is answered, up to one whose body nobody wants, which says that it is the last."""
+    found = said(pieces(b"".join(requests), sizes))
+    status, closes = found[-1]
+    assert len(found) == len(requests) or (len(found) < len(requests) and closes and status >= 400)
 
 
 test_quickly, test_for_minutes = properties.tests()
