@@ -199,7 +199,7 @@ async def test_trigger_switch_off_and_calm(browser, proxy, tmp_path):
     async with viewing(browser, proxy, tmp_path) as view:
         await view.see(MIXED)
         await view.page.get_by_role("button", name="Trigger cut").click()
-        await expect(view.status).to_contain_text("cut is triggered")
+        await expect(view.status).to_contain_text("cut is triggered: it acts on its next match")
         await expect(view.fault("cut")).to_contain_text("1 asked for")
         with proxy.connect() as wire:
             wire.send("RPUSH", "list", "x")
@@ -221,6 +221,16 @@ async def test_trigger_switch_off_and_calm(browser, proxy, tmp_path):
         await expect(view.status).to_contain_text("All is calm")
         await expect(view.fact("Profile")).to_have_text("calm")
         assert in_force(proxy)["name"] == "calm"
+
+
+async def test_what_lasts_begins(browser, proxy, tmp_path):
+    """A fault that lasts waits for no match: it has begun, which is said."""
+    lasting = "faults:\n- {fault: admit, name: door, new_connections: reset, for: 10m, when: {trigger: manual}}\n"
+    async with viewing(browser, proxy, tmp_path) as view:
+        await view.see(lasting)
+        await view.page.get_by_role("button", name="Trigger door").click()
+        await expect(view.status).to_contain_text("door is triggered: it has begun")
+        put(proxy, name="calm")
 
 
 async def test_refused(browser, proxy, tmp_path):

@@ -112,7 +112,8 @@ async function enable(name, input) {
 }
 
 async function pull(name) {
-  await attempt(`${name} is triggered: it acts on its next match`, () => ask("POST", `/faults/${part(name)}/trigger`));
+  const done = (fault) => `${name} is triggered: it ${fault.requested > 0 ? "acts on its next match" : "has begun"}`;
+  await attempt(done, () => ask("POST", `/faults/${part(name)}/trigger`));
   soon(true);
 }
 
