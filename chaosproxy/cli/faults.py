@@ -4,9 +4,9 @@ Takes nothing, or a fault's name, `match` or `when`; gives a line for each fault
 """
 
 import click
-from click.shell_completion import CompletionItem
 
 from chaosproxy import catalogue
+from chaosproxy.cli.completing import names_from
 from chaosproxy.core.scalar import closest
 
 
@@ -15,12 +15,8 @@ def _known() -> dict[str, str]:
     return described | {part.name: catalogue.describe(part) for part in catalogue.parts()}
 
 
-def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
-    return [CompletionItem(name) for name in _known() if name.startswith(incomplete)]
-
-
 @click.command()
-@click.argument("name", required=False, shell_complete=_complete)
+@click.argument("name", required=False, shell_complete=names_from(_known))
 @click.option("--markdown", is_flag=True, help="Print all of it as Markdown tables.")
 def command(name: str | None, markdown: bool) -> None:
     """Tell what each fault does and takes.

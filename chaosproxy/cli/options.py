@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
 from chaosproxy.cli import logs
+from chaosproxy.cli.completing import names_from
 from chaosproxy.cli.settings import DEFAULT_PROFILE, DEFAULT_UPSTREAM, RunOptions
 from chaosproxy.core import units
 from chaosproxy.core.setting import Invalid
@@ -33,10 +33,6 @@ class ByteSize(click.ParamType[int]):
         except Invalid as error:
             self.fail(error.message, param, ctx)
         return size
-
-
-def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
-    return [CompletionItem(name) for name in names() if name.startswith(incomplete)]
 
 
 def _option(*names: str, help: str, env: bool = True, **more: Any) -> Callable[[F], F]:  # noqa: A002
@@ -103,7 +99,7 @@ _OPTIONS = (
         "--profile",
         metavar="NAME|FILE",
         multiple=True,
-        shell_complete=_complete,
+        shell_complete=names_from(names),
         help="A shipped profile's name or a file's path; several are joined (in the variable: with blanks between). "
         f"[default: {DEFAULT_PROFILE}]",
     ),

@@ -4,9 +4,9 @@ Takes nothing, or a name; gives a line for each, or one's YAML as it ships.
 """
 
 import click
-from click.shell_completion import CompletionItem
 
 from chaosproxy import profile
+from chaosproxy.cli.completing import names_from
 from chaosproxy.cli.problems import leave
 
 
@@ -27,12 +27,8 @@ def list_profiles() -> None:
         click.echo(f"{name:<{wide}}  {profile.first_line(name)}")
 
 
-def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
-    return [CompletionItem(name) for name in profile.names() if name.startswith(incomplete)]
-
-
 @command.command()
-@click.argument("name", shell_complete=_complete)
+@click.argument("name", shell_complete=names_from(profile.names))
 def show(name: str) -> None:
     """Print one profile's YAML."""
     try:

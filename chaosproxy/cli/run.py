@@ -108,9 +108,8 @@ def _say(options: RunOptions, settings: Settings, service: Service) -> None:
             f"chaosproxy {__version__}",
             *(f"  {name:<10} {value}" for name, value in block.items()),
         ]
-        with suppress(
-            OSError
-        ):  # as with all that is logged: no room for a log is no reason to stop
+        # As with all that is logged: no room for a log is no reason to stop.
+        with suppress(OSError):
             click.echo("\n".join(map(printable, lines)), err=True)
     if found.answered and not found.table_problem:
         for problem in options.strangers(found.table):

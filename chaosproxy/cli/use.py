@@ -6,8 +6,8 @@ Takes a shipped name or a file, and a seed; gives a line once it is in force on 
 from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
+from chaosproxy.cli.completing import names_from
 from chaosproxy.cli.control import asking, control_options
 from chaosproxy.cli.problems import leave
 from chaosproxy.profile import ProfileError, find, names, split_override
@@ -15,12 +15,8 @@ from chaosproxy.remote import Remote
 from chaosproxy.telling import in_force_line, printable
 
 
-def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
-    return [CompletionItem(name) for name in names() if name.startswith(incomplete)]
-
-
 @click.command()
-@click.argument("profile", metavar="PROFILE", shell_complete=_complete)
+@click.argument("profile", metavar="PROFILE", shell_complete=names_from(names))
 @click.option(
     "--seed",
     type=click.IntRange(0),
