@@ -6,7 +6,7 @@ Takes `run`'s options and a command; gives the command's exit status, or 3 where
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -172,9 +172,16 @@ def _with_events(options: RunOptions, report: Path | None) -> RunOptions:
         report.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise click.ClickException(f"cannot write to {report}: {error.strerror}") from None
-    if options.events == "-":
-        raise click.UsageError("--report keeps the events in a file: leave out --events -")
+    if options.events == "-" or _is_no_file(options.events):
+        raise click.UsageError(
+            f"--report keeps the events in a file: leave out --events {options.events}"
+        )
     return options if options.events else replace(options, events=str(report / files.EVENTS))
+
+
+def _is_no_file(path: str | None) -> bool:
+    """Whether there is something that keeps nothing: a pipe, a device."""
+    return path is not None and Path(path).exists() and not Path(path).is_file()
 
 
 def _told(
@@ -225,8 +232,9 @@ def _leave_report(run: Run, report: Path | None, options: RunOptions) -> bool:
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     try:
         if report is not None:
-            if options.events and Path(options.events) != report / files.EVENTS:
-                shutil.copyfile(options.events, report / files.EVENTS)
+            # However it is spelt, it may be the one that the report has.
+            with suppress(shutil.SameFileError):
+                shutil.copyfile(str(options.events), report / files.EVENTS)
             files.write(report, run)
         if summary:
             files.add_summary(Path(summary), run)

@@ -241,11 +241,28 @@ def test_report_of_a_failure(lost, tmp_path):
 
 
 def test_report_that_cannot_be_written(lost, tmp_path):
-    """Told before anything runs, with status 1; events on stdout do not go with it."""
+    """Told before anything runs, with status 1; events on stdout do not go with it, nor what keeps none."""
     (tmp_path / "file").write_text("")
     done = run_exec(*lost, "--report", str(tmp_path / "file" / "x"), command=("echo", "ran"))
     assert (done.returncode, done.stdout) == (1, "")
-    assert run_exec(*lost, "--report", str(tmp_path), "--events", "-").returncode == 2
+    os.mkfifo(tmp_path / "fifo")
+    for events in ("-", str(tmp_path / "fifo"), "/dev/null"):
+        done = run_exec(
+            *lost, "--report", str(tmp_path), "--events", events, command=("echo", "ran")
+        )
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"leave out --events {events}" in done.stderr
+
+
+def test_events_of_a_report(lost, tmp_path, app):
+    """The file that they are written to may be the report's own, however it is called, or another one."""
+    (tmp_path / "link").symlink_to(tmp_path / "r")
+    for number, events in enumerate(
+        (f"{tmp_path}/r/../r/events.jsonl", f"{tmp_path}/link/events.jsonl", f"{tmp_path}/other")
+    ):
+        done = run_exec(*lost, "--report", str(tmp_path / "r"), "--events", events, command=app)
+        assert done.returncode == 0, done.stderr
+        assert len((tmp_path / "r" / "events.jsonl").read_text().splitlines()) == 2, number
 
 
 def test_replay_that_goes_otherwise(lost, tmp_path, app):
