@@ -36,6 +36,8 @@ LIMITS: Final = {
 }
 
 #: What has happened: all that is counted, and of which `Fired` is an event too.
+#: Gives how many matches were not told of, and how many of these were left alone, by reason.
+Unsaid = Callable[[], tuple[int, dict[str, int]]]
 Countable = Matched | Skipped | Fired | KeysTouched | ProtocolFault | LimitReached
 
 
@@ -98,11 +100,11 @@ class Counts:
     """
 
     __slots__ = (
-        "_left",
         "_lock",
         "_matched",
         "_names",
         "_skipped",
+        "_unsaid",
         "connections",
         "delays",
         "failovers",
@@ -133,8 +135,8 @@ class Counts:
         self.keys_touched: Counter[tuple[str, str]] = Counter()
         self.delays: dict[str, Histogram] = {}
         self._names: set[str] = set()
-        # Who tells what the rules in force left alone without a word: by profile, fault and type.
-        self._left: list[tuple[tuple[str, str, str], Callable[[], dict[str, int]]]] = []
+        # Who knows of matches of the rules in force that they do not tell of: by profile, fault and type.
+        self._unsaid: list[tuple[tuple[str, str, str], Unsaid]] = []
         # Who reads is in another thread.
         self._lock = Lock()
 
@@ -142,17 +144,17 @@ class Counts:
         self,
         profile: str,
         faults: Mapping[str, str],
-        left: Mapping[str, Callable[[], dict[str, int]]] | None = None,
+        unsaid: Mapping[str, Unsaid] | None = None,
     ) -> None:
         """A profile comes into force: its faults (name -> type) are shown from now on, with 0 where nothing happened.
 
-        `left`: by fault, what gives how many it has left alone without telling of it, by reason.
+        `unsaid`: by fault, what gives how many matches it has not told of, and how many of them it has left alone, by reason.
         """
         with self._lock:
             self._matched, self._skipped = self._all()
-            self._left = [
-                ((self._name(profile), self._name(name), faults[name]), reasons)
-                for name, reasons in (left or {}).items()
+            self._unsaid = [
+                ((self._name(profile), self._name(name), faults[name]), unsaid_of)
+                for name, unsaid_of in (unsaid or {}).items()
             ]
         for name, type_ in faults.items():
             self._matched[self._name(profile), self._name(name), type_] += 0
@@ -192,9 +194,10 @@ class Counts:
     def _all(self) -> tuple[Counter[tuple[str, str, str]], Counter[tuple[str, str, str]]]:
         """What was told of and what was not, together."""
         matched, skipped = self._matched.copy(), self._skipped.copy()
-        for (profile, fault, type_), reasons in self._left:
-            for reason, times in reasons().items():
-                matched[profile, fault, type_] += times
+        for (profile, fault, type_), unsaid in self._unsaid:
+            times, left = unsaid()
+            matched[profile, fault, type_] += times
+            for reason, times in left.items():
                 skipped[profile, fault, reason] += times
         return matched, skipped
 

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from threading import Condition
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from chaosproxy.core.effect import Fired
 from chaosproxy.lines import Lines
@@ -29,6 +29,16 @@ _LEAST: Final = 1000
 _EACH: Final = 60
 
 
+class _Kept(NamedTuple):
+    """An event as it was written down. `at`: seconds since 1970. `size`: what a command of millions of keys says is no small thing."""
+
+    number: int
+    now: float
+    at: float
+    fired: Fired
+    size: int
+
+
 class Journal:
     """The events of one run.
 
@@ -40,8 +50,7 @@ class Journal:
         self._start = now
         self._secret = secrets.token_bytes(32) if redact else None
         self._kept = kept
-        # Each with its size: what a command of millions of keys says of itself is no small thing.
-        self._events: deque[tuple[Event, int]] = deque()
+        self._events: deque[_Kept] = deque()
         self._size = 0
         self._changed = Condition()
         self._file: Lines | None = None
@@ -69,12 +78,28 @@ class Journal:
             self._file.close()
             self._lost, self._file = self._file.lost, None
 
-    def record(self, fired: Fired, now: float) -> Event:
-        """Write an event down and give it."""
+    def record(self, fired: Fired, now: float) -> None:
+        """Write an event down. What it says is put together when somebody asks, or at once where there is a file."""
+        size = _LEAST + len(fired.detail) + _size_of(fired)
+        with self._changed:
+            self.last += 1
+            kept = _Kept(self.last, now, time.time(), fired, size)
+            self._events.append(kept)
+            self._size += size
+            while len(self._events) > self._kept or (self._size > MOST_BYTES and self._size > size):
+                self._size -= self._events.popleft().size
+                self.dropped += 1
+            self._changed.notify_all()
+        if self._file is not None:
+            self._file.write(_line(self._told(kept)))
+
+    def _told(self, kept: "_Kept") -> Event:
+        """What an event says."""
+        fired = kept.fired
         event: Event = {
-            "n": self.last + 1,
-            "t": round(now - self._start, 6),
-            "at": datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds"),
+            "n": kept.number,
+            "t": round(kept.now - self._start, 6),
+            "at": datetime.fromtimestamp(kept.at, UTC).isoformat(timespec="milliseconds"),
             "generation": fired.generation,
             "connection": fired.connection,
             "client": fired.client,
@@ -104,17 +129,6 @@ class Journal:
                 {"command": command, **self._keys(keys), "count": count}
                 for command, keys, count in fired.writes
             ]
-        with self._changed:
-            self.last += 1
-            size = _size(fired)
-            self._events.append((event, size))
-            self._size += size
-            while len(self._events) > self._kept or (self._size > MOST_BYTES and self._size > size):
-                self._size -= self._events.popleft()[1]
-                self.dropped += 1
-            self._changed.notify_all()
-        if self._file is not None:
-            self._file.write(_line(event))
         return event
 
     def events(self, after: int = 0, wait: float = 0.0) -> list[Event]:
@@ -126,8 +140,9 @@ class Journal:
         with self._changed:
             if wait > 0:
                 self._changed.wait_for(lambda: self.last > after, wait)
-            events = [event for event, _ in self._events if event["n"] > after]
-            return events, self.last, self.dropped
+            found = [kept for kept in self._events if kept.number > after]
+            last, dropped = self.last, self.dropped
+        return [self._told(kept) for kept in found], last, dropped
 
     def clear(self) -> int:
         """Forget the kept events; numbers go on, and the file stays as it is. Gives the last one's number."""
@@ -156,10 +171,10 @@ class Journal:
         return hmac.new(self._secret or b"", value, hashlib.sha256).hexdigest()[:16]
 
 
-def _size(fired: Fired) -> int:
-    """About how many bytes an event takes."""
+def _size_of(fired: Fired) -> int:
+    """About how many bytes an event's keys take."""
     keys = [*fired.keys, *(key for _, keys, _ in fired.writes for key in keys)]
-    return _LEAST + len(fired.detail) + sum(map(len, keys)) + _EACH * len(keys)
+    return sum(map(len, keys)) + _EACH * len(keys)
 
 
 def _line(value: Mapping[str, object]) -> bytes:

@@ -418,9 +418,12 @@ class Talk:
         """What rules have left alone without a word, told as if they had said so."""
         for live in self.world.engine.rules:
             told = self.clock.told.setdefault(live, {})
-            for reason, times in live.counter.left_alone().items():
+            matched, left = live.unsaid()
+            for _ in range(matched - told.get("", 0)):
+                yield Matched(live.name)
+            told[""] = matched
+            for reason, times in left.items():
                 for _ in range(times - told.get(reason, 0)):
-                    yield Matched(live.name)
                     yield Skipped(live.name, reason)
                 told[reason] = times
 

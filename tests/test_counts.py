@@ -47,20 +47,26 @@ def test_declared_faults_are_there_with_zero():
 
 
 def test_what_is_left_alone_without_a_word():
-    """What a rule in force counts by itself is a match and a skip each, added to what was told of, and kept beyond its time."""
+    """What a rule in force counts by itself, its matches and those that it leaves alone, is added to what was told of, and kept beyond its time."""
     counts = Counts()
     left = {"chance": 2}
-    counts.declare("demo", {"lost-ack": "disconnect"}, {"lost-ack": left.copy})
+    acted = [0]
+
+    def unsaid() -> tuple[int, dict[str, int]]:
+        return acted[0] + sum(left.values()), left.copy()
+
+    counts.declare("demo", {"lost-ack": "disconnect"}, {"lost-ack": unsaid})
     left["chance"] = 5
     left["nth"] = 1
+    acted[0] = 3
     counts.count(Matched("lost-ack"), "demo", "disconnect", KNOWN)
     counts.count(Skipped("lost-ack", "nth"), "demo", "disconnect", KNOWN)
     for _ in range(2):
-        assert counts.matched[("demo", "lost-ack", "disconnect")] == 7
+        assert counts.matched[("demo", "lost-ack", "disconnect")] == 10
         assert counts.skipped == {("demo", "lost-ack", "chance"): 5, ("demo", "lost-ack", "nth"): 2}
         counts.declare("calm", {})
     left["chance"] = 9
-    assert counts.matched == {("demo", "lost-ack", "disconnect"): 7}
+    assert counts.matched == {("demo", "lost-ack", "disconnect"): 10}
 
 
 def test_labels_are_bounded():

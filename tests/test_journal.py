@@ -13,7 +13,7 @@ import pytest
 
 from chaosproxy import journal as journal_module
 from chaosproxy.core.effect import Fired
-from chaosproxy.journal import Journal
+from chaosproxy.journal import Event, Journal
 
 FIRED = Fired(
     fault="lost-ack",
@@ -39,9 +39,15 @@ FIRED = Fired(
 HEADER = {"chaosproxy": "1", "seed": 7, "profile": "lost-ack", "profile_sha256": "ab"}
 
 
+def recorded(journal: Journal, fired: Fired = FIRED, now: float = 0.0) -> Event:
+    """Write an event down, and give it as it is told."""
+    journal.record(fired, now)
+    return journal.events()[-1]
+
+
 def test_shape():
     """An event has these fields, in this order, and nothing else."""
-    event = Journal(100.0).record(FIRED, now=101.5)
+    event = recorded(Journal(100.0), now=101.5)
     assert event.pop("at").startswith("20")
     assert list(event.items()) == [
         ("n", 1),
@@ -70,13 +76,13 @@ def test_shape():
 
 def test_what_is_not_there_is_left_out():
     """No delay, no chance, no detail: no such field."""
-    event = Journal(0).record(replace(FIRED, delay=None, draw=None, detail=""), 0)
+    event = recorded(Journal(0), replace(FIRED, delay=None, draw=None, detail=""))
     assert not {"delay", "draw", "detail", "keys_b64"} & event.keys()
 
 
 def test_keys_that_are_no_text():
     """Keys that are not UTF-8 come as base64, all of them, in order."""
-    event = Journal(0).record(replace(FIRED, keys=(b"a", b"\xff\x00")), 0)
+    event = recorded(Journal(0), replace(FIRED, keys=(b"a", b"\xff\x00")))
     assert "keys" not in event
     assert [base64.b64decode(key) for key in event["keys_b64"]] == [b"a", b"\xff\x00"]
 
@@ -91,12 +97,12 @@ LOST = replace(
 
 def test_what_was_lost():
     """The writes that a failover has lost stand beside the keys: which command, on which keys, how many."""
-    event = Journal(0).record(LOST, 0)
+    event = recorded(Journal(0), LOST)
     assert event["writes"] == [
         {"command": "INCR", "keys": ["n"], "count": 2},
         {"command": "SET", "keys": ["a"], "count": 1},
     ]
-    hidden = Journal(0, redact=True).record(LOST, 0)
+    hidden = recorded(Journal(0, redact=True), LOST)
     assert [write["keys"] for write in hidden["writes"]] == [[key] for key in hidden["keys"]]
     assert hidden["keys"] != event["keys"]
     assert hidden["detail"] == "switched, 3 writes undone"
@@ -105,12 +111,12 @@ def test_what_was_lost():
 def test_redacted():
     """With `redact` no key is left anywhere, equal keys look equal, and two runs have nothing in common."""
     journal = Journal(0, redact=True)
-    one, two = journal.record(FIRED, 0), journal.record(FIRED, 0)
+    one, two = recorded(journal), recorded(journal)
     assert one["keys"] == two["keys"]
     assert len(set(one["keys"])) == 2
     assert "chat" not in json.dumps(one)
     assert one["digest"] != FIRED.digest
-    assert Journal(0, redact=True).record(FIRED, 0)["keys"] != one["keys"]
+    assert recorded(Journal(0, redact=True))["keys"] != one["keys"]
 
 
 def test_file(tmp_path):
@@ -120,7 +126,7 @@ def test_file(tmp_path):
     journal = Journal(0)
     journal.open(str(path), HEADER)
     assert json.loads(path.read_text()) == HEADER
-    events = [journal.record(FIRED, 0), journal.record(FIRED, 0)]
+    events = [recorded(journal), recorded(journal)]
     assert [json.loads(line) for line in path.read_text().splitlines()] == [HEADER, *events]
     assert "chât" in path.read_text()
     journal.close()
@@ -130,7 +136,7 @@ def test_stdout(capfd):
     """`-` is stdout."""
     journal = Journal(0)
     journal.open("-", HEADER)
-    event = journal.record(FIRED, 0)
+    event = recorded(journal)
     journal.close()
     assert [json.loads(line) for line in capfd.readouterr().out.splitlines()] == [HEADER, event]
 
@@ -183,7 +189,7 @@ def test_memory_is_bounded():
     assert (journal.last, journal.dropped) == (5, 2)
     journal.clear()
     assert (journal.events(), journal.dropped) == ([], 5)
-    assert journal.record(FIRED, 0)["n"] == 6
+    assert recorded(journal)["n"] == 6
 
 
 def test_memory_is_bounded_in_bytes(monkeypatch):

@@ -4,8 +4,8 @@ Takes YAML (`800ms`, `{lognormal: {p50: 10ms, p99: 300ms}, max: 2s}`) through th
 gives a `Distribution`, whose `draw` takes a stream and gives seconds, never below 0 nor above `max`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from random import Random
 from statistics import NormalDist
 from typing import Any, Final, assert_never
 
@@ -66,13 +66,15 @@ class Distribution:
     shape: Shape
     most: float | None = None
 
-    def draw(self, random: Random) -> float:
+    def draw(self, share: Callable[[], float]) -> float:
         """One value in seconds.
 
-        Takes exactly one `random()` from the stream, and no other method of it: that one alone
-        gives the same numbers in every version of Python.
+        `share` gives a stream's next `random()`, which is asked for once, and not at all where nothing depends on it. No
+        other method of a stream gives the same numbers in every version of Python.
         """
-        seconds = max(0.0, _quantile(self.shape, random.random()))
+        shape = self.shape
+        drawn = shape.seconds if isinstance(shape, Fixed) else _quantile(shape, share())
+        seconds = max(0.0, drawn)
         return seconds if self.most is None else min(seconds, self.most)
 
 

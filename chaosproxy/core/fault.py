@@ -62,6 +62,10 @@ class Context:
         """The fault's own stream for this match, apart from the one that rolled `chance`."""
         return Random(self.stream + "/draw")  # noqa: S311 - reproducible on purpose
 
+    def draw(self) -> float:
+        """The next number of `random`, in [0, 1)."""
+        return self.random.random()
+
 
 class Fault:
     """Base of every fault: a frozen dataclass of settings and one method.

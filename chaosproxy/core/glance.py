@@ -14,7 +14,6 @@ from typing import Final
 
 from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandTable
-from chaosproxy.core.effect import Effect
 from chaosproxy.core.engine import Engine
 from chaosproxy.core.live_rule import Chosen, LiveRule
 from chaosproxy.core.match import Exchange, LooksAt
@@ -118,14 +117,13 @@ class Glance:
             self.free.add(sent)
         return found
 
-    def choose(  # noqa: PLR0917 - one call's worth of what is at hand
+    def choose(
         self,
         args: Sequence[bytes],
         raw: bytes,
         here: Exchange,
         where: Callable[[Command], Exchange],
         now: float,
-        effects: list[Effect],
     ) -> list[Chosen] | None:
         """Count a command's matches; give the rules chosen for it, or None, nothing counted, where its reply has to be seen.
 
@@ -142,7 +140,7 @@ class Glance:
             holds, by = _holds(live, looks_at, key, here)
             if not holds:
                 continue
-            chosen += live.glance(here, by, now, effects)
+            chosen += live.glance(here, by, now)
         return chosen
 
 

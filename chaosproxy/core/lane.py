@@ -224,7 +224,7 @@ class Lane:
         """Whether the rules leave a command alone; what they have chosen for it is kept for the long way."""
         line = self._line
         here = self._here = self._here or line.where(_ANY)
-        chosen = glance.choose(args, raw, here, line.where, now, line.effects)
+        chosen = glance.choose(args, raw, here, line.where, now)
         if chosen:
             self._intake.chosen = chosen
         return chosen == []

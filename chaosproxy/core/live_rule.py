@@ -17,7 +17,7 @@ class LiveRule:
     """A rule in force: its compiled match, its counts."""
 
     __slots__ = (
-        "_skipped", "_told", "armed_at", "arms", "asked", "counter", "fired", "fired_before", "first_fired", "generation", "match", "rule",
+        "_skipped", "_told", "_untold", "armed_at", "arms", "asked", "counter", "fired", "fired_before", "first_fired", "generation", "match", "rule",
         "state",
     )  # fmt: skip
 
@@ -38,8 +38,9 @@ class LiveRule:
         self.fired_before = 0
         #: Whether it was asked if anybody is to listen: once, when it comes into force.
         self.asked = False
-        # Matches of which an effect tells, and those of them that were left alone. Of all others the counter knows.
-        self._told = 0
+        # Matches of which an effect tells, and those of them that were left alone; matches that are acted on, untold. Of all
+        # others the counter knows.
+        self._told = self._untold = 0
         self._skipped: dict[str, int] = {}
 
     @property
@@ -60,7 +61,7 @@ class LiveRule:
     @property
     def matched(self) -> int:
         """How many exchanges its match has held for. Safe from any thread, as `skipped` is."""
-        return self._told + sum(self.counter.left_alone().values())
+        return self._told + self.unsaid()[0]
 
     @property
     def skipped(self) -> dict[str, int]:
@@ -81,16 +82,19 @@ class LiveRule:
             return []
         return [Chosen(self, turn, key)]
 
-    def glance(
-        self, exchange: Exchange, key: bytes | None, now: float, effects: list[Effect]
-    ) -> "list[Chosen]":
-        """As `take`, but nothing is told of a match that is left alone."""
+    def glance(self, exchange: Exchange, key: bytes | None, now: float) -> "list[Chosen]":
+        """As `take`, but nothing is told of the match."""
         turn = self.counter.take(exchange, key, now)
         if isinstance(turn, str):
             self.counter.leave_alone(turn)
             return []
-        self.count(effects)
+        self._untold += 1
         return [Chosen(self, turn, key)]
+
+    def unsaid(self) -> tuple[int, dict[str, int]]:
+        """Of how many matches no effect tells, and how many of these were left alone, by reason. Safe from any thread."""
+        left = self.counter.left_alone()
+        return self._untold + sum(left.values()), left
 
     def count(self, effects: list[Effect]) -> None:
         """Its match holds, and no turn is asked for."""

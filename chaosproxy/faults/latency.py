@@ -27,4 +27,4 @@ class Latency(Fault):
 
     def decide(self, context: Context) -> Decision:
         """Draw this match's delay."""
-        return Delay(self.delay.draw(context.random))
+        return Delay(self.delay.draw(context.draw))

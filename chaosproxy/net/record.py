@@ -34,8 +34,8 @@ class Record:
         types = {rule.name: rule.fault.type for rule in engine.profile.rules}
         self._profiles[engine.generation] = engine.profile.name, types
         self._profiles.pop(engine.generation - _GENERATIONS, None)
-        left = {live.name: live.counter.left_alone for live in engine.rules}
-        self._counts.declare(engine.profile.name, types, left)
+        unsaid = {live.name: live.unsaid for live in engine.rules}
+        self._counts.declare(engine.profile.name, types, unsaid)
 
     def write(self, effect: Effect, now: float) -> None:
         """Put an effect into the journal and the counts, if it says that something has happened."""
