@@ -33,23 +33,28 @@ TIMED = (Stage.DELAY, Stage.HOLD, Stage.SEND)
 class Intake:
     """The client's side of one line. `decided`: of the request that is `cutting` the rules want nothing, that is counted."""
 
-    __slots__ = ("_before", "chosen", "cutting", "decided", "ended", "framer", "handshake", "line", "place", "raw", "stopped", "waiting")  # fmt: skip
+    __slots__ = ("_before", "chosen", "cutting", "decided", "ended", "frame", "framer", "handshake", "line", "place", "raw", "stopped", "waiting")  # fmt: skip
 
     def __init__(self, line: Line) -> None:
         self.line, self.framer = line, NO_REQUESTS
         self.raw = self.ended = self.cutting = self.decided = self.stopped = False
         self.handshake, self.waiting, self.place = True, 0, 0
         self._before: CommandSpec | None = None
-        #: What the rules have chosen already for the next command.
+        #: What the rules have chosen already for the next command, and that command, if it is all that is received next.
         self.chosen: list[Chosen] | None = None
+        self.frame: RequestFrame | None = None
 
     def receive(self, data: bytes, now: float, *, again: bool = False) -> None:
         """Bytes have come from the client; `again`: right behind others."""
         if self._idle and not again:
             self.place = 0
         self.waiting += len(data)
-        self.framer = own(self.framer)
-        self.framer.feed(data)
+        frame, self.frame = self.frame, None
+        if frame is not None and not is_full(self.line):
+            self._take(frame, now)
+        else:
+            self.framer = own(self.framer)
+            self.framer.feed(data)
         self.pump(now)
 
     @property
@@ -146,36 +151,32 @@ class Intake:
 
     # -- the request at the head
 
-    def _advance(self, work: Work, now: float) -> bool:  # noqa: C901 - one branch a stage
-        """Move the head one stage on; False if it has to wait."""
+    def _advance(self, work: Work, now: float) -> bool:
+        """Move the head on, stage by stage; False if it has to wait."""
         line = self.line
-        match work.stage:
-            case Stage.SETTLE:
-                return self._settle(work, now)
-            case Stage.DELAY:
-                if now < work.due:
-                    return False
-                before.enter_barriers(line, work, now)
-                work.stage = Stage.HOLD
-            case Stage.HOLD:
-                if before.held(work, now):
-                    return False
-                before.pass_barriers(line, work, now)
-                work.stage = Stage.RUN
-            case Stage.RUN:
-                if not (before.has_run(line, work, now) and self._is_taken_down(work, now)):
-                    return False
-                work.due = now
-                work.stage = Stage.SEND
-            case Stage.SEND:
-                if now < work.due or not before.pace(line, work, now):
-                    return False
-                work.stage = Stage.ACT
-            case Stage.ACT:
-                return self._act(work, now)
-            case _:
-                assert_never(work.stage)
-        return True
+        if work.stage is Stage.SETTLE:
+            # Whether the line is still one on which requests are taken has to be asked anew.
+            return self._settle(work, now)
+        if work.stage is Stage.DELAY:
+            if now < work.due:
+                return False
+            before.enter_barriers(line, work, now)
+            work.stage = Stage.HOLD
+        if work.stage is Stage.HOLD:
+            if before.held(work, now):
+                return False
+            before.pass_barriers(line, work, now)
+            work.stage = Stage.RUN
+        if work.stage is Stage.RUN:
+            if not (before.has_run(line, work, now) and self._is_taken_down(work, now)):
+                return False
+            work.due = now
+            work.stage = Stage.SEND
+        if work.stage is Stage.SEND:
+            if now < work.due or not before.pace(line, work, now):
+                return False
+            work.stage = Stage.ACT
+        return self._act(work, now)
 
     def _settle(self, work: Work, now: float) -> bool:
         """Ask the rules, once nothing unanswered can change what this command means."""

@@ -25,6 +25,7 @@ from chaosproxy.core.match import Exchange
 from chaosproxy.core.measuring import Body, begins, count
 from chaosproxy.core.opening import Opening
 from chaosproxy.core.reading import Inside, Passed, Reading, read
+from chaosproxy.core.resp import RequestFrame
 from chaosproxy.core.returns import Returns
 from chaosproxy.core.slot import Slot
 from chaosproxy.core.strides import MOST_AT_ONCE, is_long_reply, replies
@@ -225,9 +226,11 @@ class Lane:
         line = self._line
         here = self._here = self._here or line.where(_ANY)
         chosen = glance.choose(args, raw, here, line.where, now)
-        if chosen:
-            self._intake.chosen = chosen
-        return chosen == []
+        if chosen == []:
+            return True
+        self._intake.chosen = chosen
+        self._intake.frame = RequestFrame([*args], raw, whole=True, inline=False)
+        return False
 
     def replies(self, data: bytes, now: float) -> bool:
         """Whether these bytes from the upstream may go on as they are; else they must be received next."""

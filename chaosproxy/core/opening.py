@@ -27,12 +27,13 @@ class Opening:
     """
 
     __slots__ = (
-        "_fails", "_key", "_long", "_seen", "all", "arguments", "at", "glance", "name", "raw", "size", "tally", "took",
+        "_fails", "_key", "_long", "_seen", "all", "arguments", "at", "glance", "name", "raw", "sent", "size", "tally", "took",
     )  # fmt: skip
 
     def __init__(self, name: "Name", raw: bytes, arguments: int) -> None:
         self.name, self.raw, self.arguments = name, raw, arguments
         self.glance, self.tally, self.size = name.glance, name.tally, len(raw)
+        self.sent = raw[-2 - len(name.upper) : -2]
         self.took = None if name.blocking else name.tally.took
         self._seen = 0
         self.over()

@@ -86,12 +86,12 @@ def _goes_on(found: Reading, world: World, data: bytes, now: float, let_alone: L
             body = unfinished(data, start, pos - size, size)
             if body is not None:
                 here = opening.arguments - missing - 1
-                _, args = arguments(data, begin, here, name.upper)
+                _, args = arguments(data, begin, here, opening.sent)
                 if glance is None or glance.lets_begin(args, opening.arguments, now):
                     found.body, found.inside = body, (name, missing)
             return False
         if glance is not None:
-            _, args = arguments(data, begin, opening.arguments, name.upper)
+            _, args = arguments(data, begin, opening.arguments, opening.sent)
             if not let_alone(glance, args, data[start:pos], now):
                 found.upto = pos - start
                 return False
