@@ -244,7 +244,12 @@ class Lane:
             else:
                 short = int(is_long_reply(data))
             if 0 < short <= owed:
-                self._answered(short, now)
+                if self._unanswered:
+                    self._answered(short, now)
+                    return True
+                self._owed = owed - short
+                if (took := self._opening.took) is not None:
+                    took(now - self._since, short)
                 return True
         elif body.passes(len(data)):
             return True

@@ -39,7 +39,7 @@ def _lengths(digits: str) -> str:
 _BULK: Final = r"\$(?:" + "|".join(d + _lengths(d) for d in "1234567890") + r")\r\n"
 
 #: One reply, neither an error nor of several values.
-_REPLY: Final = r"[+:_#,(][^\r\n]*\r\n|" + _BULK + r"|\$-1\r\n"
+_REPLY: Final = r"[+:_#,(][^\r\n]*+\r\n|" + _BULK + r"|\$-1\r\n"
 #: Where a bulk string of some hundred bytes or more begins: how many they are.
 _LENGTH: Final = r"\$([1-9]\d{2,8})\r\n"
 #: Stands last in a pattern for `findall`: takes all that is left, so that nothing is searched, and tells what it is.
