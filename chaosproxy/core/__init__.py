@@ -21,7 +21,7 @@ The map, in the order a command travels:
         passing           what is unfinished, and what is larger than may be held
         pushes            frames nobody asked for meet the rules too
         after             what happens to a reply once Redis has applied the command
-        leaving           replies leave in the client's order, each at its time
+        leaving           replies leave in the client's order, each at its time; pending: their events till then
     steering              what a user asks of a profile in force: act now, or no longer
     engine                which rules act, in profile order: live_rule (its match: circumstances, glob; when: its turns, rolls)
       rule                what a profile is made of; setting, units, scalar, distribution: how its values are read

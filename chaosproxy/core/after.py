@@ -18,11 +18,12 @@ from chaosproxy.core.decision import (
     Run,
     Silence,
 )
-from chaosproxy.core.effect import Applied
+from chaosproxy.core.effect import Applied, Outcome
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.ending import ENDED
 from chaosproxy.core.line import Line
 from chaosproxy.core.live_rule import Chosen
+from chaosproxy.core.pending import Pending
 from chaosproxy.core.repeating import repeat_later
 from chaosproxy.core.reply import elements
 from chaosproxy.core.resp import encode_command
@@ -55,16 +56,17 @@ def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> b
         match decision:
             case Delay(seconds):
                 delay += seconds
-                line.fire(chosen, work, applied, "late", "ok", delay=seconds)
+                slot.pending += (Pending(chosen, work, applied, "late", now, delay=seconds),)
             case Answer():
                 raw, ended = decision.raw, True
                 if line.seat is not None:
                     line.seat.heed(raw)
                 told: Seen = ("error" if raw[:1] == b"-" else "ok") if raw else "nothing"
-                line.fire(chosen, work, applied, told, "unknown" if told == "error" else "ok")
+                outcome: Outcome = "unknown" if told == "error" else "ok"
+                slot.pending += (Pending(chosen, work, applied, told, now, outcome),)
             case Beside():
                 ahead, behind = ahead + decision.ahead, decision.behind + behind
-                line.fire(chosen, work, applied, seen, "ok")
+                slot.pending += (Pending(chosen, work, applied, seen, now),)
             case Pieces():
                 sliced.append(chosen)
             case _:
@@ -115,7 +117,8 @@ def _cut_up(  # noqa: PLR0917 - one call's worth of what is at hand
     for cut in decision.cuts:
         slot.cuts[start + cut] = slot.cuts.get(start + cut, 0.0) + decision.gap
     seen: Seen = "error" if raw[:1] == b"-" else "ok"
-    line.fire(chosen, work, applied, seen, "ok", detail=pieces_detail(decision.cuts, len(raw)))
+    detail = pieces_detail(decision.cuts, len(raw))
+    slot.pending += (Pending(chosen, work, applied, seen, line.now, detail=detail),)
 
 
 def _set_on(  # noqa: PLR0917 - one call's worth of what is at hand

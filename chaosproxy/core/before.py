@@ -33,6 +33,7 @@ from chaosproxy.core.decision import (
 )
 from chaosproxy.core.line import Line
 from chaosproxy.core.live_rule import Chosen
+from chaosproxy.core.pending import spent
 from chaosproxy.core.repeating import repeat_behind
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Slot, Told, Work
@@ -76,6 +77,14 @@ def fold(line: Line, work: Work, chosen: list[Chosen], now: float) -> None:
                 decision = line.decide(each, work.exchange, command=work.sent, queued=queued)
             delay += _note(line, work, each, decision)
     work.due = now + delay if delay else 0.0
+
+
+def cut_short(work: Work, now: float) -> None:
+    """It is not delayed any more, before its time: its events say how long it really was."""
+    late = [told for told in work.told if told.delay is not None]
+    passed = now - work.due + sum(told.delay or 0.0 for told in late)
+    for told in late:
+        told.delay, passed = spent(told.delay or 0.0, passed)
 
 
 def _note(line: Line, work: Work, chosen: Chosen, decision: Decision | None) -> float:

@@ -267,6 +267,8 @@ class Intake:
         if work.stage is Stage.SETTLE:
             work.name = self.line.world.name(work.args[0] or b"")
             return
+        if work.stage is Stage.DELAY:
+            before.cut_short(work, now)
         if work.stage is Stage.HOLD:
             before.pass_barriers(self.line, work, now, "let go because another profile is in force")
             self.line.leave_barriers(work)
@@ -321,6 +323,8 @@ class Intake:
         """Let the request at the head go, and with it what was decided for it."""
         line = self.line
         line.head = None
+        if work.stage is Stage.DELAY:
+            before.cut_short(work, line.now)
         line.tell(work, applied, "nothing")
         self._drop_before(work, reason)
         line.forget(work, reason)

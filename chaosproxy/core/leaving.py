@@ -14,6 +14,7 @@ from chaosproxy.core.effect import AwaitFlush, CloseClient, Outcome
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.ending import close, silence_detail
 from chaosproxy.core.line import FOREVER, Line
+from chaosproxy.core.pending import write_down
 from chaosproxy.core.slot import Final, LastRun, Slot
 
 if TYPE_CHECKING:
@@ -49,13 +50,14 @@ class Leaving:
                 return
             if slot.final is not None and not self._finish(slot, slot.final, now):
                 return
-            self._left(slots.popleft())
+            self._left(slots.popleft(), now)
         if self.ended and not (slots or line.closed) and line.client_silent is None:
             self._hang_up(rest=not line.expect)
 
-    def _left(self, slot: Slot) -> None:
+    def _left(self, slot: Slot, now: float) -> None:
         """A reply has left: what comes right behind it, and what is to happen once the client has it."""
         line = self.line
+        write_down(line, slot, now)
         if slot.behind:
             line.flush(slot)
         if slot.last_runs:
@@ -123,6 +125,7 @@ class Leaving:
         line = self.line
         chosen, decision, work = final.chosen, final.decision, final.work
         slot.final = None
+        write_down(line, slot, now)
         _, told, detail = _share(final, slot.reply)
         outcome: Outcome = "unknown" if slot.owed else "ok"
         if isinstance(decision, Cut):
@@ -217,6 +220,7 @@ class Leaving:
         """One end of the line is gone: what had not happened will not."""
         line = self.line
         for slot in line.slots:
+            write_down(line, slot, line.now, None if seen == "ok" else _seen(slot))
             if slot.work is not None:
                 line.tell(slot.work, "unknown", seen)
                 drop(line, slot.work, reason)
@@ -226,6 +230,14 @@ class Leaving:
             under_way = any(slot.name.upper == b"EXEC" for slot in line.expect)
             abandon(line, transaction, reason, "unknown" if under_way else "no", seen)
         self._forget_flushing(reason)
+
+
+def _seen(slot: Slot) -> Seen:
+    """What the client saw of a reply of which the rest will not leave."""
+    if slot.pieces is None:
+        return "nothing"
+    given = len(slot.reply) - len(slot.owed) - sum(len(raw) for _, raw in slot.pieces)
+    return "partial" if given else "nothing"
 
 
 def _next_due(slot: Slot, since: float, now: float) -> float:

@@ -12,6 +12,7 @@ from chaosproxy.core.effect import Applied
 from chaosproxy.core.ending import hidden
 from chaosproxy.core.line import Line
 from chaosproxy.core.live_rule import Chosen
+from chaosproxy.core.pending import TINY
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Told, Work
 from chaosproxy.core.value import errors_in
@@ -39,7 +40,7 @@ def repeat_later(line: Line, work: Work, applied: Applied, now: float) -> None:
     """Have copies of a request that was applied follow on the side connection, a gap between two of them."""
     for chosen, repeat in work.repeats:
         if applied == "yes":
-            copies = _Copies(line, work, chosen, repeat)
+            copies = _Copies(line, work, chosen, repeat, now, now)
             for number in range(1, repeat.times):
                 line.later(now + number * repeat.gap, copies.send)
         else:
@@ -53,17 +54,23 @@ def _request(work: Work) -> tuple[bytes, ...]:
 
 @dataclass(slots=True)
 class _Copies:
-    """The copies of one command; the event is written down when it is known what became of the last of them."""
+    """The copies of one command; the event is written down when it is known what became of the last of them.
+
+    The command was applied at `since`, the last copy was sent at `last`: at once, if another profile came or the line ended.
+    """
 
     line: Line
     work: Work
     chosen: Chosen
     repeat: Repeat
+    since: float
+    last: float
     replies: list[bytes] = field(default_factory=list)
     failed: int = 0
     unknown: int = 0
 
     def send(self) -> None:
+        self.last = self.line.now
         raw = encode_command(*_request(self.work))
         self.line.ask_side([raw], self.work.exchange.db, self._answered, on_gone=self._gone)
 
@@ -86,7 +93,10 @@ class _Copies:
         if not heard:
             self.line.skip(self.chosen, "side_connection")
             return
-        detail = f"sent {1 + heard} times, {self.repeat.gap:g} s apart"
+        took, gap = self.last - self.since, self.repeat.gap
+        early = took < (self.repeat.times - 1) * gap - TINY
+        apart = f"within {took:.3g} s instead of {gap:g} s apart" if early else f"{gap:g} s apart"
+        detail = f"sent {1 + heard} times, {apart}"
         if self.unknown:
             detail += "; the connection ended before all were answered"
         if errors := errors_in(self.replies):

@@ -23,6 +23,7 @@ from chaosproxy.core.live_rule import Chosen, LiveRule
 from chaosproxy.core.match import Exchange
 from chaosproxy.core.memory import Taken
 from chaosproxy.core.modes import Args
+from chaosproxy.core.pending import Pending
 from chaosproxy.core.undo import UndoLog, Written
 from chaosproxy.core.world import Name
 
@@ -199,6 +200,8 @@ class Slot:
     reply: bytes = b""
     owed: bytes = b""
     last_runs: list[LastRun] = field(default_factory=list)
+    #: What faults did to it, to be written down once it has left.
+    pending: tuple[Pending, ...] = ()
 
     @property
     def owed_commands(self) -> int:

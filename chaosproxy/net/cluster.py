@@ -15,7 +15,7 @@ from chaosproxy.core.syntax import ProtocolError
 from chaosproxy.core.value import decode
 from chaosproxy.net.address import Address
 from chaosproxy.net.dial import Dialler
-from chaosproxy.net.pair_error import PairError
+from chaosproxy.net.pair_error import PairError, UnsurePairError
 from chaosproxy.net.plan import Plan
 from chaosproxy.net.route import MOST, Route
 from chaosproxy.net.side import Side
@@ -208,16 +208,16 @@ class Cluster:
             raise PairError(f"{name} has no listener")
         said = await route.side.request(b"CLUSTER", b"FAILOVER")
         if said != b"+OK\r\n":
-            raise PairError(
-                f"{name} does not take over: {(said or b'-no answer')[1:].decode().strip()}"
-            )
+            why = (said or b"-no answer")[1:].decode().strip()
+            kind = PairError if said else UnsurePairError
+            raise kind(f"{name} does not take over: {why}")
         end = monotonic() + TAKING_OVER
         while (role := await route.side.request(b"ROLE")) and b"master" not in role[:20]:
             if monotonic() > end:
-                raise PairError(f"{name} has not taken over within {TAKING_OVER:g} s")
+                raise UnsurePairError(f"{name} has not taken over within {TAKING_OVER:g} s")
             await asyncio.sleep(_SOON)
         if role is None:
-            raise PairError(f"{name} does not answer")
+            raise UnsurePairError(f"{name} does not answer")
 
 
 def _number(route: Route) -> int:

@@ -24,7 +24,7 @@ from chaosproxy.core.live_rule import LiveRule
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.undo import Lost, refused
 from chaosproxy.net.connection import Link
-from chaosproxy.net.pair_error import PairError
+from chaosproxy.net.pair_error import PairError, UnsurePairError
 
 if TYPE_CHECKING:
     from chaosproxy.net.proxy import Proxy
@@ -134,7 +134,7 @@ class Failovers:
                 await self._answered()
         except PairError as error:
             state.call_off()
-            self._tell(live, f"called off: {error}")
+            self._called_off(live, error)
         except Exception:  # noqa: BLE001 - a mistake of ours, and nobody is to wait for ever
             _log.exception("failover %s: a mistake in chaosproxy", live.name)
             state.due = state.phase = None
@@ -201,6 +201,13 @@ class Failovers:
     def _tell(self, live: LiveRule, detail: str, **what: object) -> None:
         now = monotonic()
         self._write(tell(live, now, detail, **what), now)
+
+    def _called_off(self, live: LiveRule, error: PairError) -> None:
+        if isinstance(error, UnsurePairError):
+            said = f"called off, though it may have been made: {error}"
+            self._tell(live, said, applied="unknown", outcome="unknown")
+        else:
+            self._tell(live, f"called off: {error}")
 
     def _write(self, effects: Iterable[Effect], now: float) -> None:
         for effect in effects:

@@ -16,10 +16,10 @@ from chaosproxy.faults.failover import PrimaryFailsOver
 from chaosproxy.net.address import Address, Upstream
 from chaosproxy.net.dial import DialError, Dialler
 from chaosproxy.net.fleet import Fleet, MakeRoute
-from chaosproxy.net.pair_error import PairError
+from chaosproxy.net.pair_error import PairError, UnsurePairError
 from chaosproxy.net.route import Routes
 from chaosproxy.net.sentinel import SentinelDoor
-from chaosproxy.net.sentinels import Known, SentinelError, Sentinels
+from chaosproxy.net.sentinels import Known, SentinelError, Sentinels, UnsureError
 from chaosproxy.topology.sentinel import Place
 
 #: How long the start waits for a Sentinel, in seconds.
@@ -104,5 +104,7 @@ class Guided:
         await quiet()
         try:
             await self._sentinels.fail_over(FAILOVER_PATIENCE)
+        except UnsureError as error:
+            raise UnsurePairError(str(error)) from None
         except (SentinelError, DialError) as error:
             raise PairError(str(error)) from None

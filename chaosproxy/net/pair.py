@@ -14,7 +14,7 @@ from typing import Final
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.net.address import Address, Upstream
 from chaosproxy.net.dial import DialError, Dialler
-from chaosproxy.net.pair_error import PairError
+from chaosproxy.net.pair_error import PairError, UnsurePairError
 from chaosproxy.net.reception import own_host
 from chaosproxy.net.relay import Relay
 from chaosproxy.net.side import Side
@@ -65,9 +65,8 @@ class Node:
         reply = await self.side.request(*words)
         if reply is None or reply[:1] == b"-":
             what = b" ".join(words[:2]).decode("utf-8", "backslashreplace")
-            raise PairError(
-                f"the {self.name} {self.upstream.address} refuses {what}: {_text(reply)}"
-            )
+            kind = UnsurePairError if reply is None else PairError
+            raise kind(f"the {self.name} {self.upstream.address} refuses {what}: {_text(reply)}")
 
     async def setting(self, name: bytes) -> bytes | None:
         """One of its settings; None: it has none of that name, or does not say."""

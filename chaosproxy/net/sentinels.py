@@ -36,6 +36,10 @@ class SentinelError(Exception):
     """A Sentinel does not answer, or knows nothing of the service; the text says which."""
 
 
+class UnsureError(SentinelError):
+    """A Sentinel was asked for a failover, and it is not known whether there is one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """What a Sentinel says: the primary, and all places of servers and Sentinels, the primary's first."""
@@ -98,6 +102,8 @@ class Sentinels:
         connection = await self._connect(self.address)
         try:
             reply = await connection.ask(b"SENTINEL", b"FAILOVER", self._service)
+        except SentinelError as error:
+            raise UnsureError(str(error)) from None
         finally:
             connection.close()
         if not reply.startswith(b"+OK"):
@@ -108,7 +114,7 @@ class Sentinels:
                     self._news.clear()
                     await self._news.wait()
         except TimeoutError:
-            raise SentinelError(f"no other primary within {patience:g} s") from None
+            raise UnsureError(f"no other primary within {patience:g} s") from None
         return self._known
 
     async def _watch(self) -> None:

@@ -59,7 +59,7 @@ def test_positions_act_in_the_order_of_life():
         talk.side(":1")
         talk.expect_client(b"$5\r")
         talk.expect_closed("reset")
-        assert [event.fault for event in talk.events()] == ["latency", "run", "disconnect-2"]
+        assert [event.fault for event in talk.events()] == ["run", "latency", "disconnect-2"]
         assert talk.skipped("disconnect") == ["ended"]
 
 

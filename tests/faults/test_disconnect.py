@@ -201,7 +201,9 @@ def test_at_its_turn(protocol):
         talk.wait(1)
         talk.expect_client('"A"')
         talk.expect_closed("reset")
-        assert talk.events()[-1].fault == "disconnect"
+        talk.expect_fired("latency", keys=(b"a",), told="late")
+        talk.expect_fired("disconnect", told="reset")
+        talk.expect_fired("latency", keys=(b"b",), told="nothing", outcome="unknown")
 
 
 @both

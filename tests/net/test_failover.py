@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from chaosproxy.net.pair_error import PairError, UnsurePairError
 from tests.proxying import TURNED_AWAY, serve_proxy, wait_for
 from tests.wire import connected
 
@@ -222,3 +223,24 @@ def test_switched_off(proxy):
         assert details(proxy) == []
         proxy.service.enable("fo", True)
         assert client.read_to_end()[1] == "RST"
+
+
+@pytest.mark.parametrize("sure", [True, False])
+def test_what_is_said_of_one_that_is_called_off(proxy, monkeypatch, sure):
+    """Servers that refuse have not done it; of those that were asked and said nothing nobody knows."""
+
+    async def instead(live):
+        del live
+        raise (PairError if sure else UnsurePairError)("node-2 does not answer")
+
+    monkeypatch.setattr(type(proxy.service._proxy.behind), "instead", lambda _, live: instead(live))
+    proxy.use(PROFILE.format("style: managed, when: {trigger: manual}"))
+    proxy.service.trigger("fo")
+    event = proxy.wait_events(2)[-1]
+    known = "" if sure else ", though it may have been made"
+    assert event["detail"] == f"called off{known}: node-2 does not answer"
+    assert (event["applied"], event["outcome"]) == (
+        ("no", "ok") if sure else ("unknown", "unknown")
+    )
+    with proxy.connect() as client:
+        assert client.ask("PING") == "PONG"

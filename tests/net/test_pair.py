@@ -6,7 +6,7 @@ import time
 import pytest
 
 from chaosproxy.net.loop import LoopThread
-from chaosproxy.net.pair_error import PairError
+from chaosproxy.net.pair_error import PairError, UnsurePairError
 from tests import servers
 from tests.net.pairs import AT_ONCE, info, make_pair, nothing, wait_equal
 from tests.proxying import wait_for
@@ -261,3 +261,13 @@ def test_a_link_that_is_down(loop, two, pair):
     lost = switch(loop, pair)
     assert (lost.writes, lost.why) == (None, "the replication link was down, or did not keep up")
     assert info(standby)["role"] == "master"
+
+
+def test_a_standby_that_goes_at_the_switch(loop, two, pair):
+    """Whether it has become the primary nobody knows then."""
+    primary, standby = two
+    primary.ask("SET", "k", 1)
+    wait_equal(standby, primary)
+    standby.stop()
+    with pytest.raises(UnsurePairError, match="refuses REPLICAOF NO: no answer"):
+        switch(loop, pair)

@@ -6,7 +6,7 @@ import pytest
 
 from chaosproxy.net import sentinels as sentinels_module
 from chaosproxy.net.address import parse_upstream
-from chaosproxy.net.sentinels import SentinelError, Sentinels
+from chaosproxy.net.sentinels import SentinelError, Sentinels, UnsureError
 from chaosproxy.topology.sentinel import Place
 from tests.net.scripted import UNKNOWN, ScriptedSentinel
 from tests.proxying import wait_for
@@ -161,8 +161,16 @@ def test_a_failover_that_fails(loop, ask, sentinel):
     sentinel.answers["SENTINEL FAILOVER"] = b"-NOGOODSLAVE No suitable replica to promote\r\n"
     with pytest.raises(SentinelError, match="NOGOODSLAVE No suitable replica"):
         loop.run(sentinels.fail_over(TIMEOUT), TIMEOUT)
+
+    def hang_up():
+        sentinel.hang_up()
+        return b""
+
+    sentinel.answers["SENTINEL FAILOVER"] = hang_up
+    with pytest.raises(UnsureError):
+        loop.run(sentinels.fail_over(TIMEOUT), TIMEOUT)
     sentinel.answers["SENTINEL FAILOVER"] = b"+OK\r\n"
-    with pytest.raises(SentinelError, match=r"no other primary within 0\.1 s"):
+    with pytest.raises(UnsureError, match=r"no other primary within 0\.1 s"):
         loop.run(sentinels.fail_over(0.1), TIMEOUT)
 
 
