@@ -325,4 +325,5 @@ class Service:
 def _why(error: OSError) -> str:
     # Loops have texts of their own for what the system says; names that are not found have no errno of the system's.
     number = error.errno or 0
-    return (os.strerror(number) if number > 0 else error.strerror or str(error)).lower()
+    # What has no number has a text, and no file that it is about.
+    return (os.strerror(number) if number > 0 else error.strerror or str(error.args[0])).lower()

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from dataclasses import replace
 from time import monotonic
 
 import pytest
@@ -101,7 +102,7 @@ def test_answers_while_the_loop_is_busy(start, redis70, monkeypatch):
     assert service.put(load([find("lost-ack")]), 3)["generation"] == 2
 
 
-@pytest.mark.parametrize("which", ["listen", "control", "events"])
+@pytest.mark.parametrize("which", ["listen", "port", "path", "control", "events"])
 def test_cannot_start(redis70, tmp_path, which):
     """What is in the way is named, and nothing is left running."""
     before = threading.active_count()
@@ -111,6 +112,14 @@ def test_cannot_start(redis70, tmp_path, which):
         gone = tmp_path / "gone" / "events"
         more, said = {
             "listen": ({"plan": plan}, f"cannot listen on {address}: address already in use"),
+            "port": (
+                {"plan": replace(plan, cluster_nodes=2, listen=Address("127.0.0.1", 65535))},
+                "cannot listen on 127.0.0.1:65536: cannot assign requested address",
+            ),
+            "path": (
+                {"plan": replace(plan, listen=Address(path="x" * 200))},
+                f"cannot listen on unix:{'x' * 200}: af_unix path too long",
+            ),
             "control": (
                 {"control": address},
                 f"cannot listen on {address} for control: address already in use",

@@ -93,6 +93,9 @@ def command(ctx: click.Context, /, options: RunOptions, **given: Any) -> None:
     Options come first: what stands behind -- is COMMAND's own.
     """
     wanted = _Wanted(**given)
+    for name in wanted.env:
+        if not name or set(name) & {"=", "\0"}:
+            raise click.UsageError(f"--env {name!r}: expected a variable's name")
     logs.set_up(options.log_level, options.log_format)
     anything = ctx.get_parameter_source("upstream") is ParameterSource.DEFAULT
     if anything and not _answers(options.upstream):

@@ -43,6 +43,7 @@ class Listener:
         Gives the address. Raises OSError.
         """
         port = address.port
+        _check(address)
         try:
             for family, *_, where in socket.getaddrinfo(
                 address.host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -68,6 +69,7 @@ class Listener:
         tls: ssl.SSLContext | None = None,
     ) -> Address:
         """Listen; port 0 asks the kernel for one. Raises OSError, whose strerror says why."""
+        _check(address)
         loop = asyncio.get_running_loop()
         # To asyncio's own loop it is how many it accepts in a row, too: and where there are no descriptors left, how often it fails
         # in a row, each time in so many words.
@@ -126,6 +128,12 @@ class Listener:
             with suppress(FileNotFoundError):
                 os.unlink(self._path)  # noqa: PTH108 - nothing here that a Path would make clearer
             self._path = ""
+
+
+def _check(address: Address) -> None:
+    """Raise OSError for a port that there is not: some loops would take it for another one."""
+    if not address.possible:
+        raise OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL), str(address))
 
 
 def _stop_listening(loop: asyncio.AbstractEventLoop, server: asyncio.Server) -> None:

@@ -48,7 +48,8 @@ def _load_pair(context: ssl.SSLContext, certificate: Path, key: Path) -> None:
         if error.reason == "KEY_VALUES_MISMATCH":
             raise ValueError(f"{key}: this key does not belong to {certificate}") from None
         both = str(certificate) if key == certificate else f"{certificate} and {key}"
-        raise ValueError(f"{both}: no certificate and key in PEM form ({error.reason})") from None
+        why = f" ({error.reason})" if error.reason else ""
+        raise ValueError(f"{both}: no certificate and key in PEM form{why}") from None
 
 
 def _load_ca(context: ssl.SSLContext, ca: Path) -> None:
@@ -56,7 +57,8 @@ def _load_ca(context: ssl.SSLContext, ca: Path) -> None:
     try:
         context.load_verify_locations(ca)
     except ssl.SSLError as error:
-        raise ValueError(f"{ca}: no certificate in PEM form ({error.reason})") from None
+        why = f" ({error.reason})" if error.reason else ""
+        raise ValueError(f"{ca}: no certificate in PEM form{why}") from None
 
 
 def _readable(path: Path) -> None:

@@ -101,6 +101,8 @@ def test_never_fired(lost):
         (("--set", "lost-ack.when.chance=50%", "--require-fired", "lost-ack"), ("true",), 3),
         (("--set", "lost-ack.when.trigger=manual"), ("true",), 0),
         ((), ("no-such-command",), 127),
+        (("--env", "A=B"), ("true",), 2),
+        (("--env", ""), ("true",), 2),
         (("--profile", "nosuch"), ("true",), 2),
         ((), (), 2),
     ],

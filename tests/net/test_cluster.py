@@ -90,13 +90,14 @@ def test_consecutive_ports(cluster, serve_here):
 
 def consecutive(serve_here, url, **plan):
     """Start a proxy at a port that has another free one behind it; gives the port, and the proxy."""
+    taken = []
     for _ in range(20):
         first = servers.free_port()
         try:
             return first, serve_here(url, listen=Address("127.0.0.1", first), **plan)
-        except ServiceError:
-            continue  # one of them is somebody else's
-    raise AssertionError("no two free ports in a row")
+        except ServiceError as error:
+            taken.append(str(error))  # one of them is somebody else's
+    raise AssertionError(f"no two free ports in a row: {taken}")
 
 
 def test_seeds(cluster, serve_here):

@@ -50,6 +50,18 @@ def test_port_of_the_kernels_choice(listen):
     assert greeting(socket.AF_INET, ("127.0.0.1", address.port)) == b"hello"
 
 
+def test_no_such_port(loop):
+    """A port that there is not is none on any loop: neither another one, nor any that is free."""
+    for port in (65536, 70000, -1):
+        for take in (
+            lambda port=port: loop.run(Listener().start(Address("127.0.0.1", port), Greeter), 10),
+            lambda port=port: Listener().reserve(Address("127.0.0.1", port), listen=True),
+        ):
+            with pytest.raises(OSError, match="Cannot assign") as caught:
+                take()
+            assert caught.value.errno == errno.EADDRNOTAVAIL
+
+
 def test_name(listen):
     """A name is listened on at one port, whatever it stands for."""
     address = listen(Address("localhost", 0))

@@ -47,9 +47,9 @@ def test_wrong_file(certificates, tmp_path):
     text = tmp_path / "text.pem"
     text.write_text("hello")
     said = complaint(server_context, text, text, None)
-    assert said.startswith(f"{text}: no certificate and key in PEM form (")
+    assert said == f"{text}: no certificate and key in PEM form"
     said = complaint(server_context, certificates.cert, text, None)
-    assert said.startswith(f"{certificates.cert} and {text}: no certificate and key in PEM form (")
+    assert said == f"{certificates.cert} and {text}: no certificate and key in PEM form"
     said = complaint(upstream_context, text, None, None, insecure=False)
     assert said.startswith(f"{text}: no certificate in PEM form (")
 
