@@ -38,6 +38,8 @@ _NO_ERRORS: Final = LINES.replace(b"-", b"")
 _MANY: Final = 1024
 #: So many replies may be owed to a client, those of commands that came together for one; until then it is not read.
 MOST_UNANSWERED: Final = 250_000
+#: Nothing is unanswered: an empty list that is everybody's, so nobody's to change.
+_NONE: Final[list[Passed]] = []
 #: Stands for a command where only its connection matters.
 _ANY: Final = Command((b"",), b"", None, "", ())
 #: Stands for how a command begins where none has come.
@@ -53,20 +55,18 @@ class Lane:
 
     __slots__ = (
         "_body", "_counted", "_first", "_here", "_inside", "_intake", "_line", "_lines", "_opening", "_owed", "_place", "_reply", "_returns",
-        "_since", "_unanswered", "_world", "open", "taken", "upto",
+        "_since", "_unanswered", "open", "taken", "upto",
     )  # fmt: skip
 
     def __init__(self, line: Line, intake: Intake, returns: Returns) -> None:
         self._line = line
         self._lines = LINES if line.translate is None else _NO_ERRORS
-        self._world = line.world
         self._intake = intake
         self._returns = returns
         self._here: Exchange | None = None
-        # What those before `_first` say is answered; `_owed` is how many commands the others are. An empty list takes nothing,
-        # which a deque does not: most connections are idle. Where it is empty all that are owed began as `_opening` says and
+        # What those before `_first` say is answered; `_owed` is how many commands the others are. Where it is empty all that are owed began as `_opening` says and
         # went on at `_since`: this is what comes most.
-        self._unanswered: list[Passed] = []
+        self._unanswered: list[Passed] = _NONE
         self._first = self._owed = 0
         self._since = 0.0
         # How the command began that came last.
@@ -134,7 +134,7 @@ class Lane:
             self._reply = None
         for passed in self.unanswered:
             self._wait_for(*passed)
-        self._unanswered.clear()
+        self._unanswered = _NONE
         self._first = self._owed = 0
 
     def requests(self, data: bytes, now: float) -> bool:
@@ -192,8 +192,8 @@ class Lane:
 
     def _each(self, data: bytes, now: float) -> bool:
         """As `requests`: command by command, those of one kind together."""
-        if self._owed and not self._unanswered:
-            self._unanswered += self.unanswered
+        if not self._unanswered:
+            self._unanswered = [*self.unanswered]
         found = self._read(data, now)
         if not (found.passed or found.body):
             return False
@@ -216,7 +216,7 @@ class Lane:
     def _read(self, data: bytes, now: float) -> Reading:
         """Read a chunk command by command."""
         found = read(
-            self._world, data, now, self._body, self._inside, self._opening, self._let_alone
+            self._line.world, data, now, self._body, self._inside, self._opening, self._let_alone
         )
         self._opening, self.upto = found.opening, found.upto
         return found
@@ -237,22 +237,26 @@ class Lane:
         owed, body = self._owed, self._reply
         if not owed:
             return False
-        if body is None:
-            # What comes most: short replies, no more than are owed; or a long one.
-            if 0 < len(data) <= MOST_AT_ONCE and not (found := replies(data))[-1]:
-                short = len(found)
-            else:
-                short = int(is_long_reply(data))
-            if 0 < short <= owed:
-                if self._unanswered:
-                    self._answered(short, now)
-                    return True
-                self._owed = owed - short
-                if (took := self._opening.took) is not None:
-                    took(now - self._since, short)
-                return True
-        elif body.passes(len(data)):
+        if body is not None:
+            return body.passes(len(data)) or self._others(data, now)
+        # What comes most: short replies, no more than are owed; or a long one.
+        if 0 < len(data) <= MOST_AT_ONCE and not (found := replies(data))[-1]:
+            number = len(found)
+        else:
+            number = int(is_long_reply(data))
+        if not 0 < number <= owed:
+            return self._others(data, now)
+        if self._unanswered:
+            self._answered(number, now)
             return True
+        self._owed = owed - number
+        if (took := self._opening.took) is not None:
+            took(now - self._since, number)
+        return True
+
+    def _others(self, data: bytes, now: float) -> bool:
+        """As `replies`: those of several values, and large ones in parts."""
+        body = self._reply
         try:
             number = self._count(data)
         except ProtocolError:
@@ -294,7 +298,9 @@ class Lane:
             number -= times
             if not name.blocking:
                 name.tally.took(now - since, times)
-        if first == len(unanswered) or first >= _MANY:
+        if first == len(unanswered):
+            self._unanswered, first = _NONE, 0
+        elif first >= _MANY:
             del unanswered[:first]
             first = 0
         self._first = first

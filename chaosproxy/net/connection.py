@@ -12,7 +12,7 @@ from chaosproxy.core.conversation import Conversation
 from chaosproxy.core.effect import AskSide, AwaitFlush, CloseClient, CutOthers, HalfClose, Wake
 from chaosproxy.net.alarm import UNSET, Alarm
 from chaosproxy.net.ending import BRIEFLY, LINGER, RESET_PATIENCE, Farewell, Finish, Flush, reset
-from chaosproxy.net.entrance import Entrance
+from chaosproxy.net.entrance import PASSED, Entrance
 from chaosproxy.net.flow import hold
 
 if TYPE_CHECKING:
@@ -90,7 +90,8 @@ class Link:
             return
         self._upstream = upstream
         self.relaying = True
-        if early := self.entrance.take():
+        early, self.entrance = self.entrance.take(), PASSED
+        if early:
             self.from_client(early)
         if self._eof:
             self.client_eof()

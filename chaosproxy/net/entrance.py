@@ -100,3 +100,7 @@ class Entrance:
             raise
         self._record(meeting.let_in(monotonic() - began))
         return False
+
+
+#: Of all clients that are in: nothing waits at it any more, and nothing may be kept.
+PASSED: Final = Entrance((), lambda _effect: None)
