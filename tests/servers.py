@@ -9,6 +9,7 @@ import atexit
 import fcntl
 import os
 import platform
+import random
 import re
 import shutil
 import socket
@@ -18,6 +19,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata
@@ -293,6 +295,16 @@ def _wait(done: Callable[[], bool], what: str) -> None:
 def free_port() -> int:
     """Ask the kernel for a loopback port that is free now."""
     return _free_port(cluster=False)
+
+
+def lasting_port() -> int:
+    """Find a port that the kernel gives to nobody, so that it is still free when a server comes back to it."""
+    low = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.randrange(10_000, low)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def _free_port(*, cluster: bool) -> int:

@@ -92,7 +92,8 @@ def consecutive(serve_here, url, **plan):
     """Start a proxy at a port that has another free one behind it; gives the port, and the proxy."""
     taken = []
     for _ in range(20):
-        first = servers.free_port()
+        # Of those that the kernel chooses half may be in use by clients, on a busy machine.
+        first = servers.lasting_port()
         try:
             return first, serve_here(url, listen=Address("127.0.0.1", first), **plan)
         except ServiceError as error:

@@ -5,10 +5,8 @@ Takes a kind of server; gives what both say of themselves, and whether the proxy
 
 import json
 import os
-import random
 import re
 import signal
-import socket
 import urllib.request
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,16 +21,6 @@ from tests.proxying import RunningProxy, start_proxy, wait_for
 BOUND = 60.0
 #: What in a log says that something went wrong in chaosproxy itself.
 MISTAKE = re.compile(r"Traceback|a mistake in chaosproxy|Exception|never retrieved|never awaited")
-
-
-def lasting_port() -> int:
-    """Find a port that the kernel gives to nobody, so that it is still free when a server comes back to it."""
-    low = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    while True:
-        port = random.randrange(10_000, low)
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 @dataclass
@@ -158,7 +146,7 @@ class Stand:
 
 def start(kind: str, *options: str, proxy: tuple[str, ...] = (), profile: str = "calm") -> Stand:
     """Start both. Raises Unavailable."""
-    port = lasting_port()
+    port = servers.lasting_port()
     server = start_on(port, kind, *options)
     stand = Stand(kind, options, port, server, start_proxy(server.url, profile, *proxy))
     stand.settle()

@@ -12,8 +12,8 @@ from contextlib import ExitStack, closing, suppress
 import pytest
 
 from chaosproxy.service import GRACE
+from tests import servers
 from tests.proxying import TURNED_AWAY, start_proxy, wait_for
-from tests.unbreakable import stand as stands
 from tests.unbreakable.phases import PHASES, every, rule
 from tests.unbreakable.stand import MISTAKE, Stand, start_on
 from tests.wire import encode
@@ -109,7 +109,7 @@ def test_under_load(redis70, profile, size):
 @pytest.fixture
 def stand(request):
     """A proxy under one profile, which is told to stop."""
-    port = stands.lasting_port()
+    port = servers.lasting_port()
     server = start_on(port, "redis70")
     made = Stand("redis70", (), port, server, start_proxy(server.url))
     yield made
