@@ -1,6 +1,7 @@
 """`chaosproxy exec`: a command with a proxy between it and Redis, for as long as it runs.
 
-Takes `run`'s options and a command; gives the command's exit status, or 3 where a fault that must fire never did.
+Takes `run`'s options and a command; gives the command's exit status, or 3 where a fault that must fire never did, or 1 where
+something else is not as it should be.
 """
 
 import os
@@ -89,8 +90,8 @@ def command(ctx: click.Context, /, options: RunOptions, **given: Any) -> None:
     COMMAND finds the proxy in REDIS_URL, and its control API in CHAOSPROXY_CONTROL_URL. Where no --upstream is given and no
     server answers at the default one, a real server is started and removed again. Signals go to COMMAND.
 
-    The exit status is COMMAND's own where it is not 0; 3 where it passed and a fault that must fire never did; else 0.
-    Options come first: what stands behind -- is COMMAND's own.
+    The exit status is COMMAND's own where it is not 0. Where it passed: 1 if a replay went otherwise, or the events or the
+    report are not complete; 3 if a fault that must fire never did; else 0. Options come first: what stands behind -- is COMMAND's own.
     """
     wanted = _Wanted(**given)
     for name in wanted.env:

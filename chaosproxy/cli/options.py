@@ -120,13 +120,14 @@ _OPTIONS = (
         "--control",
         metavar="ADDR",
         default="127.0.0.1:9380",
-        help="Where /metrics, /healthz and /readyz are answered over HTTP: host:port, or `off`. Port 0: any free one. "
+        help="Where the control API, its page, /metrics, /healthz and /readyz are, over HTTP: host:port, or `off`. Port 0: any free one. "
         ":port is all interfaces with a token, loopback without.",
     ),
     _option(
         "--control-token",
         metavar="TOKEN",
-        help="Wanted as `Authorization: Bearer TOKEN` for all but /healthz, /readyz and /metrics. Needed to answer beyond loopback.",
+        help="Wanted as `Authorization: Bearer TOKEN` for all but /healthz, /readyz, /metrics and the page's files, which hold no data. "
+        "Needed to answer beyond loopback.",
     ),
     _option("--control-open", is_flag=True, help="Answer beyond loopback without a token."),
     _option(
