@@ -6,8 +6,11 @@ A command `NAME` is a file `NAME.py` here with a click command called `command`,
 imported when it is used and no sooner: `--help` must not wait for what one command needs.
 """
 
+import errno
 import gc
+import sys
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -30,8 +33,22 @@ COMMANDS = {
 }
 
 
+#: What a disk says that takes no more.
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
 class _LazyGroup(click.Group):
     """A group that imports a command's file when that command is asked for."""
+
+    def main(self, *args: Any, **more: Any) -> Any:
+        """Run a command; one whose output goes where there is no room for it says so."""
+        try:
+            return super().main(*args, **more)
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            click.echo(f"Error: cannot write all of it: {error.strerror}", err=True)
+            sys.exit(1)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         return list(COMMANDS)

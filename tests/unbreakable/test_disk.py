@@ -159,6 +159,19 @@ def test_no_room_at_all(redis70):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("words", ["--help", "profiles", "faults latency", "schema"])
+def test_no_room_for_an_answer(words):
+    """A command that cannot print says so, and has failed."""
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "chaosproxy", *words.split()],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: cannot write all of it: No space left on device\n")
+    assert "Traceback" not in done.stderr
+
+
 def test_no_room_for_the_log(redis70, tmp_path):
     """A log that goes nowhere stops nobody: neither what is said at the start nor a warning later."""
     ready = tmp_path / "ready.json"
