@@ -142,9 +142,15 @@ class Cluster:
     # Who belongs to it.
 
     async def _poll(self) -> None:
+        mistaken = False
         while True:
             await asyncio.sleep(POLL)
-            await self.look()
+            try:
+                await self.look()
+            except Exception:  # noqa: BLE001 - whatever a node has said, the others are followed all the same
+                if not mistaken:
+                    _log.exception("a mistake in chaosproxy")
+                mistaken = True
 
     async def look(self) -> None:
         """See who belongs to the cluster now, have routes for those, and none for those that are gone for a while."""

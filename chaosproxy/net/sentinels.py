@@ -29,6 +29,7 @@ LONGEST: Final = 16 << 20
 CHANNELS: Final = (b"+switch-master", b"+slave", b"-slave", b"+convert-to-slave", b"+sentinel")
 
 _PUSH: Final = ord(">")
+_MISTAKE: Final = "a mistake in chaosproxy"
 _log = logging.getLogger("chaosproxy.sentinels")
 
 
@@ -126,6 +127,10 @@ class Sentinels:
                     if str(error) != self._problem:
                         self._problem = str(error)
                         _log.warning("%s", error)
+                except Exception:  # noqa: BLE001 - whatever it has said, another one may be followed
+                    if self._problem != _MISTAKE:
+                        self._problem = _MISTAKE
+                        _log.exception(_MISTAKE)
                 self._addresses.rotate(-1)
             await asyncio.sleep(POLL)
 

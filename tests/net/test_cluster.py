@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from chaosproxy.net import cluster as cluster_module
 from chaosproxy.net.address import Address
 from chaosproxy.net.tls import upstream_context
 from chaosproxy.service import ServiceError
@@ -86,6 +87,23 @@ def test_consecutive_ports(cluster, serve_here):
     proxy = serve_here(cluster.url, announce=Address("proxy.example", 0))
     with proxy.connect() as wire:
         assert slots(wire) == [("proxy.example", port) for port, _ in routes(proxy).values()]
+
+
+def test_a_mistake_of_ours(cluster, serve_here, monkeypatch, caplog):
+    """It is logged once, and the cluster is followed all the same."""
+    monkeypatch.setattr(cluster_module, "POLL", 0.01)
+    proxy = serve_here(cluster.url)
+    inner, looks = proxy.service._proxy.behind.cluster, []
+
+    async def look():
+        looks.append(1)
+        raise RuntimeError("a mistake")
+
+    monkeypatch.setattr(inner, "look", look)
+    wait_for(lambda: len(looks) >= 3, "more looks")
+    mistakes = [record for record in caplog.records if record.name == "chaosproxy.cluster"]
+    assert [record.message for record in mistakes if record.exc_info] == ["a mistake in chaosproxy"]
+    monkeypatch.undo()
 
 
 def consecutive(serve_here, url, **plan):

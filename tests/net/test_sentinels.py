@@ -141,6 +141,20 @@ def test_their_own_credentials(ask, sentinel):
     assert b"HELLO 3 AUTH default q" in sentinel.asked
 
 
+def test_a_mistake_of_ours(ask, sentinel, monkeypatch, caplog):
+    """It is logged once, and Sentinels are asked all the same."""
+    monkeypatch.setattr(sentinels_module, "POLL", 0.01)
+    _, told, _ = ask(sentinel.port)
+    read = sentinels_module.master_of
+    monkeypatch.setattr(sentinels_module, "master_of", lambda reply: 1 / 0)
+    hellos = lambda: sum(each.startswith(b"HELLO") for each in sentinel.asked)  # noqa: E731
+    wait_for(lambda: hellos() >= 4, "more attempts")
+    monkeypatch.setattr(sentinels_module, "master_of", read)
+    sentinel.primary = ("127.0.0.1", 7002)
+    wait_for(lambda: told[-1].primary.port == 7002, "the news")
+    assert caplog.text.count("ZeroDivisionError") == 1
+
+
 def test_a_failover(loop, ask, sentinel):
     """It is asked for, and over once there is another primary."""
     sentinels, _, _ = ask(sentinel.port)
