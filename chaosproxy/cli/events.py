@@ -3,7 +3,9 @@
 Takes the number after which to begin; gives a line an event, for people or as JSON.
 """
 
-from contextlib import suppress
+import os
+import signal
+from types import FrameType
 
 import click
 
@@ -19,6 +21,13 @@ from chaosproxy.telling import event_line, json_text
 @control_options
 def command(remote: Remote, follow: bool, after: int, as_json: bool) -> None:
     """Tell what has fired in a proxy that runs."""
-    with asking(), suppress(KeyboardInterrupt):
+    if follow:
+        signal.signal(signal.SIGINT, _leave)
+    with asking():
         for event in remote.follow(after) if follow else remote.events(after):
             click.echo(json_text(event) if as_json else event_line(event))
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    """End at once: an exception is lost where Python is just in a destructor, and each line is out already."""
+    os._exit(0)
