@@ -28,7 +28,7 @@ from chaosproxy.core.reading import Inside, Passed, Reading, read
 from chaosproxy.core.resp import RequestFrame
 from chaosproxy.core.returns import Returns
 from chaosproxy.core.slot import Slot
-from chaosproxy.core.strides import MOST_AT_ONCE, is_long_reply, replies
+from chaosproxy.core.strides import MOST_AT_ONCE, OK, OKS, is_long_reply, replies
 from chaosproxy.core.syntax import LINES, ProtocolError
 from chaosproxy.core.world import Name, Tally
 
@@ -240,7 +240,9 @@ class Lane:
         if body is not None:
             return body.passes(len(data)) or self._others(data, now)
         # What comes most: short replies, no more than are owed; or a long one.
-        if 0 < len(data) <= MOST_AT_ONCE and not (found := replies(data))[-1]:
+        if OKS.startswith(data) and not len(data) % len(OK):
+            number = len(data) // len(OK)
+        elif 0 < len(data) <= MOST_AT_ONCE and not (found := replies(data))[-1]:
             number = len(found)
         else:
             number = int(is_long_reply(data))

@@ -17,6 +17,9 @@ LIMIT: Final = 256
 MOST_ARGUMENTS: Final = 6
 #: A chunk of more bytes is not taken for so many short ones together: what is left of it would be copied.
 MOST_AT_ONCE: Final = 1 << 14
+#: What most writes are answered, and as many of it as come together.
+OK: Final = b"+OK\r\n"
+OKS: Final = OK * 1024
 #: So few are written out one behind the other, which matches a little faster and compiles slower.
 FEW: Final = 2
 
