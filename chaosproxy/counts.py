@@ -26,6 +26,7 @@ LIMITS: Final = {
     "client": "a client was not read because its requests are held up, or too many are unanswered",
     "server": "a server was not read because its replies are held up",
     "reply": "a reply that somebody wanted whole was not held, as it was too large",
+    "kept": "what faults keep of a connection's commands was too much: a key's image, a copy, a queued command",
     "control_connections": "a connection of the control address was closed for a newer one, or turned away",
     "control_head": "a request had too many or too long header lines",
     "control_body": "a request announced a body too large",

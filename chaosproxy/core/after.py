@@ -249,6 +249,11 @@ def must_change(line: Line, slot: Slot) -> bool:
     transaction = line.modes.transaction
     if slot.name.upper != b"EXEC" or transaction is None:
         return False
+    return changes(transaction)
+
+
+def changes(transaction: Transaction) -> bool:
+    """Whether the array that its EXEC is to give is not the server's."""
     return any(isinstance(e.element, Element) and e.element.changes for e in transaction.entries)
 
 

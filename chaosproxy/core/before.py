@@ -10,6 +10,7 @@ from typing import assert_never, cast
 
 from chaosproxy.core import modes, remembering, swallow, undoing
 from chaosproxy.core.barrier import Barrier, Ticket
+from chaosproxy.core.bucket import Bucket
 from chaosproxy.core.command import Command
 from chaosproxy.core.decision import (
     Admit,
@@ -31,6 +32,7 @@ from chaosproxy.core.decision import (
     Swallow,
     Vanish,
 )
+from chaosproxy.core.effect import LimitReached
 from chaosproxy.core.line import Line
 from chaosproxy.core.live_rule import Chosen
 from chaosproxy.core.pending import spent
@@ -57,13 +59,21 @@ def place_in_transaction(line: Line, work: Work, following: bytes | None) -> Non
 
 def fold(line: Line, work: Work, chosen: list[Chosen], now: float) -> None:
     """Add up what was decided, in profile order: delays sum, the first final decision ends the chain."""
-    queued = line.modes.transaction is not None and work.name.upper not in modes.NEVER_QUEUED
+    transaction = line.modes.transaction
+    queued = transaction is not None and work.name.upper not in modes.NEVER_QUEUED
+    full = transaction is not None and queued and transaction.held > line.world.max_buffer
+    if full:
+        work.candidates.clear()
+        line.effects.append(LimitReached("kept"))
     delay = 0.0
     if work.refused is not None:
         rules = line.engine.rules
         chosen = sorted((*chosen, work.refused[0]), key=lambda each: rules.index(each.live))
     for each in chosen:
-        if each.at is not Position.BEFORE_FORWARD:
+        refused = work.refused is not None and each is work.refused[0]
+        if full and not refused:
+            line.skip(each, "too_large")
+        elif each.at is not Position.BEFORE_FORWARD:
             work.after.append(each)
         elif work.final is not None:
             line.skip(each, "ended")
@@ -71,7 +81,7 @@ def fold(line: Line, work: Work, chosen: list[Chosen], now: float) -> None:
             line.skip(each, "too_large")
         else:
             decision: Decision | None
-            if work.refused is not None and each is work.refused[0]:
+            if work.refused is not None and refused:
                 decision = work.refused[1]
             else:
                 decision = line.decide(each, work.exchange, command=work.sent, queued=queued)
@@ -282,16 +292,22 @@ def pace(line: Line, work: Work, now: float) -> bool:
     if not buckets:
         return True
     if not work.pieces:
-        pieces = [work.raw] if work.final is not None else buckets[0].pieces(work.raw)
-        work.pieces.extend(pieces)
-        work.due = max(bucket.take(len(work.pieces[0]), now) for bucket in buckets)
+        work.pieces.append(work.raw)
+        work.due = _take(work, buckets, now)
     while now >= work.due:
         if len(work.pieces) == 1:
             work.raw = work.pieces.popleft()
             return True
         line.out_upstream.append(work.pieces.popleft())
-        work.due = max(bucket.take(len(work.pieces[0]), work.due) for bucket in buckets)
+        work.due = _take(work, buckets, work.due)
     return False
+
+
+def _take(work: Work, buckets: Sequence[Bucket], since: float) -> float:
+    """When the next piece of a request has passed all buckets; it is cut off what is left."""
+    if work.final is None and len(work.pieces[0]) > buckets[0].size:
+        work.pieces.extendleft(reversed(buckets[0].split(work.pieces.popleft())))
+    return max(bucket.take(len(work.pieces[0]), since) for bucket in buckets)
 
 
 def forward(line: Line, work: Work, now: float) -> None:

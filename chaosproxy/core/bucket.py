@@ -5,6 +5,8 @@ Takes sizes and times; gives the time at which they may pass.
 
 #: How long one piece takes, in seconds: short enough to look like a slow line, long enough to cost little.
 QUANTUM = 0.02
+#: So many pieces are cut at a time.
+MOST_PIECES = 1000
 
 
 class Bucket:
@@ -29,7 +31,17 @@ class Bucket:
         """Whether all has passed: then a new one would do as well."""
         return self._free <= now
 
-    def pieces(self, raw: bytes) -> list[bytes]:
-        """Cut bytes into pieces that each take about QUANTUM seconds."""
-        size = max(1, int(self.rate * QUANTUM))
-        return [raw[at : at + size] for at in range(0, len(raw), size)]
+    @property
+    def size(self) -> int:
+        """How many bytes take about QUANTUM seconds."""
+        return max(1, int(self.rate * QUANTUM))
+
+    def split(self, raw: bytes) -> list[bytes]:
+        """Cut pieces of that size off the beginning of some bytes; the last one is the rest.
+
+        Not all at once: of a large reply on a slow line they are millions.
+        """
+        size = self.size
+        some = min(len(raw), MOST_PIECES * size)
+        parts = [raw[at : min(at + size, some)] for at in range(0, some, size)]
+        return [*parts, raw[some:]] if some < len(raw) else parts

@@ -9,9 +9,10 @@ from chaosproxy.core.effect import CloseClient, CutOthers, Outcome
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.line import Line
 from chaosproxy.core.live_rule import Chosen
+from chaosproxy.core.memory import COST
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Slot, Stage, Told, Work
-from chaosproxy.core.transaction import Entry
+from chaosproxy.core.transaction import Entry, Transaction
 
 #: Poisons the server's transaction when a queued command was refused here: no server knows it.
 REFUSED = (b"CHAOSPROXY.REFUSED",)
@@ -47,6 +48,12 @@ def hidden(
     line.send(slot, encode_command(*request))
 
 
+def insert(transaction: Transaction, raw: bytes) -> None:
+    """A queued command that the server never sees has this element in EXEC's array."""
+    transaction.held += COST + len(raw)
+    transaction.entries.append(Entry(1, None, Element(inserted=raw), absent=True))
+
+
 def end(
     line: Line,
     work: Work,
@@ -75,7 +82,7 @@ def answer(line: Line, work: Work, chosen: Chosen, decision: Answer, now: float)
         if decision.refusal:
             hidden(line, REFUSED, now, Element(hidden=True))
         else:
-            transaction.entries.append(Entry(1, None, Element(inserted=decision.raw), absent=True))
+            insert(transaction, decision.raw)
             raw = b"+QUEUED\r\n"
     elif upper == b"EXEC" and transaction is not None:
         hidden(line, (b"DISCARD",), now)

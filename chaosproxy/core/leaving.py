@@ -99,9 +99,7 @@ class Leaving:
         for low, high in pairwise(edges):
             if low == high:
                 break
-            first, *rest = slot.paces[0].pieces(raw[low:high]) if slot.paces else [raw[low:high]]
-            pieces.append((slot.cuts.get(low, 0.0), first))
-            pieces += [(0.0, part) for part in rest]
+            pieces.append((slot.cuts.get(low, 0.0), raw[low:high]))
         return pieces
 
     def _break_off(self, slot: Slot) -> None:
@@ -245,6 +243,11 @@ def _next_due(slot: Slot, since: float, now: float) -> float:
     if not slot.pieces:
         return now
     gap, piece = slot.pieces[0]
+    if slot.paces and len(piece) > slot.paces[0].size:
+        parts = slot.paces[0].split(piece)
+        piece = parts[0]
+        slot.pieces.popleft()
+        slot.pieces.extendleft((0.0, part) for part in reversed(parts))
     start = now + gap if gap else since
     return max([start, *(bucket.take(len(piece), start) for bucket in slot.paces)])
 

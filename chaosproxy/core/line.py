@@ -38,7 +38,7 @@ class Line:
     """
 
     __slots__ = (
-        "_token", "address", "asked", "blocking", "client_silent", "clogged", "closed", "connection", "effects", "engine", "expect", "head", "held", "listener", "lost", "made", "means",
+        "_token", "address", "asked", "blocking", "client_silent", "clogged", "closed", "connection", "copied", "effects", "engine", "expect", "head", "held", "listener", "lost", "made", "means",
         "modes", "now", "opened", "out_client", "out_upstream", "raw", "seat", "slots", "timers", "translate", "turning", "upstream_silent", "world",
     )  # fmt: skip
 
@@ -60,7 +60,7 @@ class Line:
         self.turning = self.blocking = self._token = 0
         self.means, self.held, self.closed = UNKNOWN, 0, False
         #: How much was answered here since something last happened; or, where the client reads too slowly (`clogged`), since that.
-        self.made, self.clogged = 0, False
+        self.made, self.clogged, self.copied = 0, False, 0
         #: Until when nothing passes to that side; None: it is not silent.
         self.client_silent: float | None = None
         self.upstream_silent: float | None = None

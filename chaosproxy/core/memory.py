@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 MOST_KEYS = 4096
 MOST_WRITES = 256
 MOST_BYTES = 64 << 20
+#: Bytes that an image takes beside its value and its key's name.
+COST = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +42,16 @@ class Memory:
     def keep(self, db: int, key: bytes, now: float, image: Image) -> None:
         """A write was applied: keep what the key was until now; one that is too large takes its key's past with it."""
         place = (db, key)
-        if _size(image) > MOST_BYTES:
+        if _size(key, image) > MOST_BYTES:
             self._drop(place)
             return
         images = self._images.setdefault(place, deque())
         self._images.move_to_end(place)
         images.append((now, image))
-        self.size += _size(image)
+        self.size += _size(key, image)
         most = min(self.writes or MOST_WRITES, MOST_WRITES)
         while len(images) > most or (len(images) > 1 and self._is_over(images[0][0], now)):
-            self.size -= _size(images.popleft()[1])
+            self.size -= _size(key, images.popleft()[1])
         while len(self._images) > MOST_KEYS or self.size > MOST_BYTES:
             self._drop(next(iter(self._images)))
 
@@ -62,7 +64,7 @@ class Memory:
             self._drop(place)
 
     def _drop(self, place: tuple[int, bytes]) -> None:
-        self.size -= sum(_size(each) for _, each in self._images.pop(place, ()))
+        self.size -= sum(_size(place[1], each) for _, each in self._images.pop(place, ()))
 
     def as_of(self, db: int, key: bytes, then: float) -> Image | None:
         """What the key was at that time; None: it has not changed since, as far as is known."""
@@ -92,5 +94,5 @@ class Taken:
     image: Image | None = None
 
 
-def _size(image: Image) -> int:
-    return len(image.dump or b"")
+def _size(key: bytes, image: Image) -> int:
+    return COST + len(key) + len(image.dump or b"")

@@ -13,7 +13,7 @@ a push               passes as it comes, in a place of its own among the replies
 from typing import TYPE_CHECKING, Final
 
 from chaosproxy.core import addresses
-from chaosproxy.core.after import drop, must_change, unpaced, works_of
+from chaosproxy.core.after import changes, drop, must_change, unpaced, works_of
 from chaosproxy.core.effect import CloseClient, LimitReached, Told
 from chaosproxy.core.line import Line
 from chaosproxy.core.reply import LINE, ReplyFramer
@@ -37,6 +37,8 @@ _EXEC: Final = encode_error(
     b"CHAOSPROXY EXEC was carried out, but its answer, in which a fault changes something, is larger than may be held"
 )
 _LARGE: Final = encode_error(b"CHAOSPROXY the answer is larger than may be held")
+#: Why nothing is understood any more.
+_UNTOLD: Final = "more than may be held of what cannot be told yet"
 #: Said of a write that was swallowed in such an EXEC.
 _UNSEEN: Final = "the answer to EXEC was too large to be held"
 #: A reply in which addresses are put right is held up to this in any case, in bytes.
@@ -84,10 +86,10 @@ def pass_partial(returns: "Returns", now: float) -> None:
         _pass_push(returns)
     elif slot is None:
         if large:
-            _understand_no_more(returns, now)
+            understand_no_more(returns, now, _UNTOLD)
     elif slot.on_reply is not None:
         if large and framer.kind == _PUSH:
-            _understand_no_more(returns, now)
+            understand_no_more(returns, now, _UNTOLD)
         elif large:
             framer.cut_through()
             if slot.whole:
@@ -119,7 +121,7 @@ def _pass_reply(returns: "Returns", slot: Slot, now: float, *, large: bool) -> N
         if not large:
             return
         if kind != _ARRAY or framer.unfinished.head in CONFIRMATIONS:
-            _understand_no_more(returns, now)
+            understand_no_more(returns, now, _UNTOLD)
             return
     if line.translate is not None and (kind == _ERROR or addresses.concerns(slot.args)):
         if framer.partial > max(_ADDRESSES, line.world.max_buffer):
@@ -184,15 +186,17 @@ def _end(returns: "Returns", slot: Slot, error: bytes) -> None:
     line.effects.append(CloseClient("close"))
 
 
-def _understand_no_more(returns: "Returns", now: float) -> None:
-    """It may be anything: from here on bytes pass as they come. Not if some of them would be ours."""
+def understand_no_more(returns: "Returns", now: float, why: str) -> None:
+    """From here on bytes pass as they come. Not if some of them would be ours, or some of the client's missing."""
     line = returns.line
     line.effects.append(LimitReached(_LIMIT))
-    if any(slot.on_reply is not None for slot in line.expect):
+    transaction = line.modes.transaction
+    ours = any(slot.on_reply is not None for slot in line.expect)
+    if ours or (transaction is not None and changes(transaction)):
         line.closed = True
         line.effects.append(CloseClient("close"))
     else:
-        returns.go_raw("more than may be held of what cannot be told yet", now)
+        returns.go_raw(why, now)
 
 
 # -- what nobody waits for

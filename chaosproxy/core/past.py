@@ -10,11 +10,10 @@ from chaosproxy.core import swallow
 from chaosproxy.core.computing import Computed, Computing, let_pass
 from chaosproxy.core.decision import Past
 from chaosproxy.core.effect import Told as Seen
-from chaosproxy.core.ending import end, local
+from chaosproxy.core.ending import end, insert, local
 from chaosproxy.core.line import Line
 from chaosproxy.core.live_rule import Chosen
-from chaosproxy.core.slot import Element, Work
-from chaosproxy.core.transaction import Entry
+from chaosproxy.core.slot import Work
 
 
 def read_past(line: Line, work: Work, chosen: Chosen, past: Past, now: float) -> bool:
@@ -53,7 +52,7 @@ class _Reading:
         line, work, raw = self.line, self.work, computed.reply
         transaction = line.modes.transaction
         if transaction is not None:
-            transaction.entries.append(Entry(1, None, Element(inserted=raw), absent=True))
+            insert(transaction, raw)
             raw = b"+QUEUED\r\n"
         local(line, work, raw, now)
         told: Seen = "error" if computed.reply[:1] == b"-" else "ok"

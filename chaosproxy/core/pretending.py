@@ -10,13 +10,12 @@ from chaosproxy.core import modes, slot_map
 from chaosproxy.core.after import apply_after, drop
 from chaosproxy.core.command import Command, key_slot
 from chaosproxy.core.decision import Answer, NoRenewal, Past, Swallow
-from chaosproxy.core.ending import REFUSED, hidden, local
+from chaosproxy.core.ending import REFUSED, hidden, insert, local
 from chaosproxy.core.errors import TEXTS
 from chaosproxy.core.line import Line
 from chaosproxy.core.resp import encode_bulk, encode_error, encode_integer
 from chaosproxy.core.slot import Element, Work
 from chaosproxy.core.slot_map import Seat, SlotMap
-from chaosproxy.core.transaction import Entry
 
 _OK = Answer(b"+OK\r\n")
 _NO_SELECT = Answer(
@@ -99,7 +98,7 @@ def _give(line: Line, work: Work, answer: Answer, now: float) -> None:
         if answer.refusal:
             hidden(line, REFUSED, now, Element(hidden=True))
         else:
-            transaction.entries.append(Entry(1, None, Element(inserted=raw), absent=True))
+            insert(transaction, raw)
             raw = b"+QUEUED\r\n"
         local(line, work, raw, now)
         line.tell(work, "no", "error" if answer.refusal else "ok")

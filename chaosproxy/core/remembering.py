@@ -9,8 +9,9 @@ from typing import Final, cast
 
 from chaosproxy.core import key_spec
 from chaosproxy.core.command import Command
+from chaosproxy.core.effect import LimitReached
 from chaosproxy.core.line import Line
-from chaosproxy.core.memory import Image, Memory, Taken
+from chaosproxy.core.memory import COST, MOST_KEYS, Image, Memory, Taken
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Work
 from chaosproxy.core.syntax import ProtocolError
@@ -43,6 +44,8 @@ def _places(line: Line, work: Work) -> list[Taken]:
     if work.final is not None or not work.whole or not line.engine.rememberers:
         return []
     keys = written_keys(work.sent)
+    if len(keys) > MOST_KEYS:
+        return []
     return [
         Taken(cast("Memory", live.state), line.db, key)
         for live in line.engine.rememberers
@@ -62,7 +65,7 @@ def _ask(line: Line, work: Work, taken: Taken, now: float, *, aside: bool) -> No
     def answered(replies: Sequence[bytes] | None, then: float) -> None:
         del then
         work.waiting -= aside
-        taken.image = None if replies is None else read(replies)
+        taken.image = None if replies is None else kept(line, work, read(replies))
 
     requests = questions(line, taken.key)
     if aside:
@@ -70,6 +73,16 @@ def _ask(line: Line, work: Work, taken: Taken, now: float, *, aside: bool) -> No
         line.ask_side([encode_command(*request) for request in requests], taken.db, answered)
     else:
         line.send_hidden(requests, now, answered)
+
+
+def kept(line: Line, work: Work, image: Image | None) -> Image | None:
+    """An image, unless there are too many already of this command's, or of all in its transaction."""
+    holder = line.modes.transaction or work
+    holder.held += 0 if image is None else COST + len(image.dump or b"")
+    if holder.held <= line.world.max_buffer:
+        return image
+    line.effects.append(LimitReached("kept"))
+    return None
 
 
 def questions(line: Line, key: bytes) -> list[tuple[bytes, ...]]:

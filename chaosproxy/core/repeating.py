@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from chaosproxy.core.decision import Repeat
-from chaosproxy.core.effect import Applied
+from chaosproxy.core.effect import Applied, LimitReached
 from chaosproxy.core.ending import hidden
 from chaosproxy.core.line import Line
 from chaosproxy.core.live_rule import Chosen
+from chaosproxy.core.memory import COST
 from chaosproxy.core.pending import TINY
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Told, Work
@@ -39,12 +40,17 @@ def repeat_behind(line: Line, work: Work, now: float) -> None:
 def repeat_later(line: Line, work: Work, applied: Applied, now: float) -> None:
     """Have copies of a request that was applied follow on the side connection, a gap between two of them."""
     for chosen, repeat in work.repeats:
-        if applied == "yes":
+        size = len(work.raw) + COST * repeat.times
+        if applied != "yes":
+            line.skip(chosen, "refused")
+        elif line.copied + size > line.world.max_buffer:
+            line.effects.append(LimitReached("kept"))
+            line.skip(chosen, "too_large")
+        else:
+            line.copied += size
             copies = _Copies(line, work, chosen, repeat, now, now)
             for number in range(1, repeat.times):
                 line.later(now + number * repeat.gap, copies.send)
-        else:
-            line.skip(chosen, "refused")
     work.repeats.clear()
 
 
@@ -90,6 +96,7 @@ class _Copies:
         heard = len(self.replies) + self.unknown
         if heard + self.failed < self.repeat.times - 1:
             return
+        self.line.copied -= len(self.work.raw) + COST * self.repeat.times
         if not heard:
             self.line.skip(self.chosen, "side_connection")
             return

@@ -13,11 +13,13 @@ from chaosproxy.core.effect import ProtocolFault
 from chaosproxy.core.framers import NO_REPLIES, own
 from chaosproxy.core.leaving import Leaving
 from chaosproxy.core.line import Line
+from chaosproxy.core.memory import COST
 from chaosproxy.core.pushes import meet_rules
 from chaosproxy.core.reply import ReplyFrame, elements
 from chaosproxy.core.slot import Element, Slot, Work
 from chaosproxy.core.strides import cut_replies, is_reply
 from chaosproxy.core.syntax import CONFIRMATIONS, ProtocolError
+from chaosproxy.core.transaction import MOST_QUEUED, Transaction
 
 _ERROR = ord("-")
 _PUSH = ord(">")
@@ -244,13 +246,8 @@ class Returns:
         transaction = line.modes.transaction
         queued = transaction is not None and upper not in modes.NEVER_QUEUED
         element = slot.element
-        if queued and slot.work is not None and element is None:
-            element = Element(work=slot.work)
-        if queued and line.translate is not None and addresses.concerns(slot.args):
-            element = element or Element()
-            element.change = element.change or partial(
-                addresses.translated, slot.args, translate=line.translate
-            )
+        if transaction is not None and queued:
+            element = self._noted(transaction, slot)
         array: list[bytes] = []
         if slot.watch is not None:
             array = slot.watch.array
@@ -273,8 +270,26 @@ class Returns:
             slot.name.tally.took(now - slot.since)
         if slot.work is not None:
             self._act(slot, slot.work, frame, queued, now)
-        if queued and frame is not None and frame.kind != _ERROR and modes.garbles(slot.args):
+        if transaction is not None and queued and len(transaction.entries) > MOST_QUEUED:
+            passing.understand_no_more(self, now, "more queued commands than are counted")
+        elif queued and frame is not None and frame.kind != _ERROR and modes.garbles(slot.args):
             self.go_raw("CLIENT REPLY in a transaction: EXEC's array will lack elements", now)
+
+    def _noted(self, transaction: Transaction, slot: Slot) -> Element | None:
+        """What is kept with a queued command: what was decided for it, unless there is too much of that already."""
+        line, element, work = self.line, slot.element, slot.work
+        if work is not None and element is None and transaction.held > line.world.max_buffer:
+            line.tell(work, "unknown", "ok")
+            drop(line, work, "too_large")
+        elif work is not None:
+            transaction.held += len(work.raw) + COST
+            element = element or Element(work=work)
+        if line.translate is not None and addresses.concerns(slot.args):
+            element = element or Element()
+            element.change = element.change or partial(
+                addresses.translated, slot.args, translate=line.translate
+            )
+        return element
 
     def _act(
         self, slot: Slot, work: Work, frame: ReplyFrame | None, queued: bool, now: float

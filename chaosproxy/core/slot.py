@@ -86,6 +86,8 @@ class Work:
     #: Whether what is swallowed makes any difference, told by its reply; None: it does.
     acted: Callable[[bytes], bool] | None = None
     taken: list[Taken] = field(default_factory=list)
+    #: Bytes of what was asked about its keys.
+    held: int = 0
     #: Whether it was asked if a failover begins with it.
     asked: bool = False
     #: What a failover has its server refuse it with.

@@ -10,13 +10,13 @@ from chaosproxy.core import modes, reply_maker, swallow
 from chaosproxy.core.computing import Replies, carry, let_pass
 from chaosproxy.core.effect import Outcome
 from chaosproxy.core.effect import Told as Seen
-from chaosproxy.core.ending import REFUSED, end, hidden, local
+from chaosproxy.core.ending import REFUSED, end, hidden, insert, local
 from chaosproxy.core.line import Line
 from chaosproxy.core.live_rule import Chosen
 from chaosproxy.core.passing import TOO_LARGE
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Slot, Work
-from chaosproxy.core.transaction import Entry, Transaction
+from chaosproxy.core.transaction import Transaction
 from chaosproxy.core.value import errors_in
 
 NO_COPIES = "no copies can be made"
@@ -199,8 +199,7 @@ class _Swallowing:
             if instead is not None:
                 self._queue(swallow.Plan((), instead, None, (), (), how), now, raw)
                 return True
-            entry = Entry(1, None, Element(inserted=raw), absent=True)
-            transaction.entries.append(entry)
+            insert(transaction, raw)
             raw = b"+QUEUED\r\n"
         self._reply(raw, how, now)
         return True

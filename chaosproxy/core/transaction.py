@@ -5,8 +5,12 @@ Takes commands as they are queued; gives their parts of the array.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from chaosproxy.core.channels import Args, Channels
+
+#: More commands in one transaction are not kept count of.
+MOST_QUEUED: Final = 1_000_000
 
 
 @dataclass(slots=True)
@@ -30,6 +34,8 @@ class Transaction:
     db: int
     channels: Channels
     entries: list[Entry] = field(default_factory=list)
+    #: Bytes that are kept of its commands for the rules: they themselves, their keys' images, answers of ours.
+    held: int = 0
 
     @property
     def turns(self) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from chaosproxy.core.memory import Image
+from chaosproxy.core.memory import COST, Image
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.swallow import carried_out
 
@@ -47,8 +47,10 @@ class Written:
 
     @property
     def size(self) -> int:
-        """Bytes of its images."""
-        return sum(len(image.dump or b"") for image in self.images.values() if image is not None)
+        """Bytes that it takes: its images, and the names of its keys."""
+        images = sum(len(image.dump or b"") for image in self.images.values() if image is not None)
+        keys = sum(len(key) + COST for _, key in self.places)
+        return images + keys + sum(len(key) + COST for _, own in self.writes for key in own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,10 @@ class UndoLog:
             self._forget()
 
     def _forget(self) -> None:
-        self.size -= self._applied.popleft().size
+        """With the oldest goes what could be undone; what comes to its places is asked about anew."""
+        oldest = self._applied.popleft()
+        self._known.difference_update(oldest.images)
+        self.size -= oldest.size
 
     # -- the switch
 

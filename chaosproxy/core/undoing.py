@@ -10,9 +10,11 @@ from typing import Final, cast
 
 from chaosproxy.core import modes, swallow
 from chaosproxy.core.command import Command
+from chaosproxy.core.effect import LimitReached
 from chaosproxy.core.failover import Failover
 from chaosproxy.core.line import Line
-from chaosproxy.core.remembering import questions, read, written_keys
+from chaosproxy.core.memory import MOST_KEYS
+from chaosproxy.core.remembering import kept, questions, read, written_keys
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Work
 from chaosproxy.core.undo import EVERYTHING, Place, UndoLog, Written
@@ -59,6 +61,9 @@ def _take_down(line: Line, work: Work, log: UndoLog, works: Sequence[Work], now:
         return True
     written = Written(line.connection)
     found = [_places(each) for each in works]
+    if sum(len(each) for each, _ in found) > MOST_KEYS:
+        line.effects.append(LimitReached("kept"))
+        found = [([EVERYTHING], why or "too_large") if each else (each, why) for each, why in found]
     swapped = [db for each in works for db in _swapped(each.sent)]
     # What comes behind SWAPDB in a transaction writes to what is in the other database before it.
     moved = [
@@ -140,7 +145,7 @@ def _ask(
     def answered(replies: Sequence[bytes] | None, then: float) -> None:
         del then
         work.waiting -= aside
-        written.images[place] = None if replies is None else read(replies)
+        written.images[place] = None if replies is None else kept(line, work, read(replies))
 
     requests = questions(line, key)
     if aside:

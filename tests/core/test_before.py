@@ -2,6 +2,7 @@
 
 import pytest
 
+from chaosproxy.core.effect import LimitReached
 from tests.conversation import Talk
 
 
@@ -143,3 +144,57 @@ def test_nothing_after_all():
         talk.wait(1)
         talk.expect_upstream("GET a")
         assert talk.skipped("drop_write") == ["not_applicable"]
+
+
+@pytest.mark.parametrize("at", ["before_forward", "after_apply"])
+def test_a_transaction_of_which_too_much_is_kept(at):
+    """Rules keep so much of one transaction and no more; what comes behind that is forwarded, and they say so."""
+    rule = f"- {{fault: latency, match: {{commands: SET}}, at: {at}, delay: 0s}}"
+    large = "SET k " + "x" * 600
+    with Talk(rule, max_buffer=1000) as talk:
+        talk.handshake("MULTI", "+OK")
+        for _ in range(5):
+            talk.handshake(large, "+QUEUED")
+        talk.client("EXEC")
+        talk.expect_upstream("EXEC")
+        talk.upstream("*[+OK +OK +OK +OK +OK]")
+        talk.expect_client("*[+OK +OK +OK +OK +OK]")
+        assert talk.skipped("latency") == ["too_large"] * 3
+        assert talk.effects.count(LimitReached("kept")) == 3
+        for _ in range(2):
+            talk.expect_fired("latency", applied="yes")
+        talk.handshake("MULTI", "+OK")
+        talk.handshake(large, "+QUEUED")
+        talk.client("EXEC")
+        talk.expect_upstream("EXEC")
+        talk.upstream("*[+OK]")
+        talk.expect_client("*[+OK]")
+        talk.expect_fired("latency", applied="yes")
+
+
+def test_answers_that_wait_for_exec():
+    """The same of what stands in for commands that the server never sees."""
+    rule = "- {fault: reply, match: {commands: GET}, at: before_forward, value: " + "x" * 600 + "}"
+    with Talk(rule, max_buffer=1000) as talk:
+        talk.handshake("MULTI", "+OK")
+        for _ in range(2):
+            talk.client("GET a")
+            talk.expect_client("+QUEUED")
+        talk.handshake("GET a", "+QUEUED")
+        assert talk.skipped("reply") == ["too_large"]
+        for _ in range(2):
+            talk.expect_fired("reply")
+
+
+def test_a_failover_refuses_whatever_is_kept():
+    """What a server in its state would refuse is refused."""
+    rule = "- {fault: failover, style: managed, when: {from: 0s}}\n- {fault: latency, match: {commands: SET}, at: after_apply, delay: 0s}"
+    with Talk(rule, max_buffer=300) as talk:
+        talk.handshake("MULTI", "+OK")
+        talk.handshake("SET k " + "x" * 600, "+QUEUED")
+        state = talk.world.engine.failovers[0].state
+        state.old, state.switched = "READONLY", talk.now
+        talk.client("SET k 1")
+        assert talk.heard("client").startswith(b"-READONLY")
+        talk.heard("upstream")
+        assert "too_large" in talk.skipped("latency")

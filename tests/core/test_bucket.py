@@ -2,7 +2,7 @@
 
 import pytest
 
-from chaosproxy.core.bucket import Bucket
+from chaosproxy.core.bucket import MOST_PIECES, Bucket
 
 
 def test_bytes_take_as_long_as_the_rate_says():
@@ -40,6 +40,16 @@ def test_late_waking_costs_nothing():
 def test_pieces_of_twenty_milliseconds(rate, size, pieces):
     """A piece takes about 20 ms, and is never less than a byte; put together they are what was cut."""
     raw = bytes(range(size))
-    cut = Bucket(rate).pieces(raw)
+    cut = Bucket(rate).split(raw)
     assert [len(piece) for piece in cut] == pieces
     assert b"".join(cut) == raw
+
+
+def test_not_all_pieces_at_once():
+    """Of what would be very many pieces some are cut, and the rest stays as it is."""
+    bucket = Bucket(1)
+    raw = b"x" * (MOST_PIECES + 10)
+    cut = bucket.split(raw)
+    assert [len(piece) for piece in cut] == [1] * MOST_PIECES + [10]
+    assert [len(piece) for piece in bucket.split(cut[-1])] == [1] * 10
+    assert bucket.size == 1

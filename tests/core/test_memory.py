@@ -7,6 +7,8 @@ from chaosproxy.core.memory import Image, Memory
 
 A, B, C = Image(b"a"), Image(b"b"), Image(b"c")
 GONE = Image(None)
+#: What an image of one byte of a key with a name of one takes.
+ONE = memory.COST + 2
 
 
 def kept(*images: Image, **how) -> Memory:
@@ -50,11 +52,11 @@ def test_only_what_can_be_asked_for_is_kept():
     assert lagging.as_of(0, b"k", 30.0 - 15.0) == B
     assert lagging.as_of(0, b"k", 5.0) == B
     assert kept(A, B, C, writes=2).behind(0, b"k", 2) == B
-    assert kept(A, B, C, writes=2).size == 2
+    assert kept(A, B, C, writes=2).size == 2 * ONE
     # However long ago it is: the last one tells what the key was before it.
     last = kept(A, span=0.5)
     last.keep(0, b"k", 1000.0, B)
-    assert (last.as_of(0, b"k", 999.0), last.size) == (B, 1)
+    assert (last.as_of(0, b"k", 999.0), last.size) == (B, ONE)
 
 
 def test_no_more_than_so_many_writes():
@@ -75,12 +77,12 @@ def test_no_more_than_so_many_keys():
     assert many.as_of(0, b"1", 0.0) is None
     assert many.as_of(0, b"0", 0.0) == A
     assert many.as_of(0, b"new", 0.0) == C
-    assert many.size == memory.MOST_KEYS + 1
+    assert many.size > (memory.MOST_KEYS + 1) * memory.COST
 
 
 def test_no_more_than_so_many_bytes():
     """Large values push out what is older; one that is too large by itself pushes out its own past only."""
-    half = Image(b"x" * (memory.MOST_BYTES // 2))
+    half = Image(b"x" * (memory.MOST_BYTES // 2 - ONE))
     large = Memory()
     large.keep(0, b"a", 1.0, half)
     large.keep(0, b"b", 2.0, half)
@@ -91,7 +93,7 @@ def test_no_more_than_so_many_bytes():
     for key in (b"b", b"new"):
         large.keep(0, key, 4.0, Image(b"x" * (memory.MOST_BYTES + 1)))
         assert large.as_of(0, key, 0.0) is None
-    assert (large.as_of(0, b"c", 0.0), large.size) == (A, 1)
+    assert (large.as_of(0, b"c", 0.0), large.size) == (A, ONE)
 
 
 def test_forget():
@@ -100,6 +102,15 @@ def test_forget():
     two.keep(0, b"k", 1.0, A)
     two.keep(1, b"k", 1.0, B)
     two.forget(0)
-    assert (two.as_of(0, b"k", 0.0), two.as_of(1, b"k", 0.0), two.size) == (None, B, 1)
+    assert (two.as_of(0, b"k", 0.0), two.as_of(1, b"k", 0.0), two.size) == (None, B, ONE)
     two.forget()
     assert (two.as_of(1, b"k", 0.0), two.size) == (None, 0)
+
+
+def test_names_count():
+    """A key's name is held too, and may be as large as a value."""
+    named = Memory()
+    for n in range(3):
+        named.keep(0, b"%d" % n * (memory.MOST_BYTES // 2 - memory.COST), 1.0, GONE)
+        assert named.size <= memory.MOST_BYTES
+    assert named.as_of(0, b"0" * (memory.MOST_BYTES // 2 - memory.COST), 0.0) is None

@@ -4,6 +4,7 @@ import pytest
 
 from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandTable
+from chaosproxy.core.effect import LimitReached
 from chaosproxy.core.fault import ServerInfo
 from chaosproxy.core.memory import Image, Memory
 from chaosproxy.core.remembering import written_keys
@@ -378,3 +379,42 @@ def test_another_rule_waits_for_the_same_write():
         talk.wait(1.0)
         talk.expect_client("+OK")
         talk.expect_fired("latency")
+
+
+def test_a_command_of_very_many_keys(monkeypatch):
+    """It is not asked what they all are: a memory has no place for so many."""
+    monkeypatch.setattr("chaosproxy.core.remembering.MOST_KEYS", 3)
+    with Talk(RULE) as talk:
+        talk.client("DEL k1 k2 k3 k4")
+        talk.expect_upstream("DEL k1 k2 k3 k4")
+        talk.upstream(":4")
+        talk.expect_client(":4")
+        assert not memory(talk).size
+
+
+@pytest.mark.parametrize("queued", [False, True])
+def test_images_that_are_too_large_together(queued):
+    """Of one command's keys, or of a whole transaction's, so much is held as of one reply."""
+    with Talk(RULE, max_buffer=1000) as talk:
+        dump = '"' + "x" * 400 + '"'
+        if queued:
+            talk.handshake("MULTI", "+OK")
+            for number in range(3):
+                talk.client(f"SET k{number} 1")
+                talk.side(dump, ":-1")
+                talk.expect_upstream(f"SET k{number} 1")
+                talk.upstream("+QUEUED")
+                talk.expect_client("+QUEUED")
+            talk.client("EXEC")
+            talk.expect_upstream("EXEC")
+            talk.upstream("*[+OK +OK +OK]")
+            talk.expect_client("*[+OK +OK +OK]")
+        else:
+            talk.client("MSET k0 1 k1 1 k2 1")
+            talk.heard("upstream")
+            talk.upstream(dump, ":-1", dump, ":-1", dump, ":-1", "+OK")
+            talk.expect_client("+OK")
+        known = [past(talk, b"k%d" % number) is not None for number in range(3)]
+        assert known[0]
+        assert not known[-1]
+        assert LimitReached("kept") in talk.effects

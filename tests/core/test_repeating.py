@@ -2,6 +2,7 @@
 
 import pytest
 
+from chaosproxy.core.effect import LimitReached
 from tests.conversation import Talk
 
 TWO_RULES = """
@@ -77,3 +78,24 @@ def test_blocked_behind_it():
         talk.expect_upstream("RPUSH q x", "RPUSH q x", "BLPOP other 0")
         talk.upstream(":1", ":2")
         talk.expect_client(":1")
+
+
+def test_no_more_copies_to_come_than_may_be_held():
+    """What would be kept until its time is counted; beyond that it is not repeated, and afterwards it is again."""
+    with Talk(
+        "- {fault: duplicate, match: {commands: SET}, times: 2, gap: 1s}", max_buffer=600
+    ) as talk:
+        talk.client("SET a 1", "SET b 1", "SET c 1")
+        talk.expect_upstream("SET a 1", "SET b 1", "SET c 1")
+        talk.upstream("+OK", "+OK", "+OK")
+        talk.expect_client("+OK", "+OK", "+OK")
+        assert talk.skipped("duplicate") == ["too_large"]
+        assert talk.effects.count(LimitReached("kept")) == 1
+        talk.wait(1)
+        talk.side("+OK")
+        talk.side("+OK")
+        talk.handshake("SET c 1", "+OK")
+        talk.wait(1)
+        talk.side("+OK")
+        for _ in range(3):
+            talk.expect_fired("duplicate", detail="sent 2 times, 1 s apart")

@@ -292,3 +292,43 @@ def test_in_any_pieces(protocol, size):
         talk.expect_client("+OK")
         talk.wait(1)
         talk.expect_client('"A"', '"made"', '*[:1 *["x" $-1]]', "-ERR no")
+
+
+@pytest.mark.parametrize("ours", [False, True])
+def test_more_queued_commands_than_are_counted(monkeypatch, ours):
+    """From some number on a transaction is not understood: it passes, unless its EXEC would have to be put right."""
+    monkeypatch.setattr("chaosproxy.core.returns.MOST_QUEUED", 3)
+    rule = (
+        "- {fault: reply, match: {commands: GET}, at: before_forward, value: made}" if ours else ""
+    )
+    with Talk(rule) as talk:
+        talk.handshake("MULTI", "+OK")
+        if ours:
+            talk.client("GET a")
+            talk.expect_client("+QUEUED")
+        for _ in range(2 if ours else 3):
+            talk.handshake("SET a 1", "+QUEUED")
+        talk.client("SET a 2")
+        talk.expect_upstream("SET a 2")
+        talk.upstream("+QUEUED")
+        talk.expect_client("+QUEUED")
+        if ours:
+            talk.expect_closed("close")
+            talk.expect_fired("reply")
+        else:
+            assert talk.expect_raw("upstream") == "more queued commands than are counted"
+            talk.handshake("GET a", "+QUEUED")
+
+
+def test_a_watched_command_of_which_too_much_is_kept():
+    """What is only watched for others is kept no longer either."""
+    rule = "- {fault: reorder, match: {commands: GET}, until: {command: SET}, max: 1s}"
+    with Talk(rule, max_buffer=1000) as talk:
+        talk.handshake("MULTI", "+OK")
+        for _ in range(4):
+            talk.handshake("SET k " + "x" * 600, "+QUEUED")
+        assert talk.conversation._line.modes.transaction.held < 2000
+        talk.client("EXEC")
+        talk.heard("upstream")
+        talk.upstream("*[+OK +OK +OK +OK]")
+        talk.expect_client("*[+OK +OK +OK +OK]")

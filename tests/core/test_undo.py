@@ -3,7 +3,7 @@
 import pytest
 
 from chaosproxy.core import undo
-from chaosproxy.core.memory import Image
+from chaosproxy.core.memory import COST, Image
 from chaosproxy.core.undo import EVERYTHING, Lost, UndoLog, Written, refused, restore
 from tests.wire import encode
 
@@ -22,6 +22,10 @@ def write(log, place, image=b"old", *, at=0.0, name="SET", certain=True):
     else:
         log.drop(written, at)
     return written
+
+
+#: What is kept beside the image of a write to one key whose name is one byte: its place, and the write itself.
+NAMES = 2 * (COST + 1)
 
 
 def lose(log, window=0.0):
@@ -47,7 +51,7 @@ def test_by_count():
     log = UndoLog(writes=3)
     for number in range(5):
         write(log, A, b"%d" % number, at=number)
-    assert log.size == 3
+    assert log.size == 3 * (1 + NAMES)
     unit = Written(2, images={B: Image(b"x")}, writes=[("SET", (b"b",)), ("INCR", (b"b",))])
     assert log.claim(unit, [B])
     log.end(unit, 9)
@@ -67,10 +71,10 @@ def test_what_is_too_old_is_let_go():
     log = UndoLog(2)
     for number in range(5):
         write(log, A, at=number)
-    assert log.size == 3 * 3
+    assert log.size == 3 * (3 + NAMES)
     log.window = 2
     write(log, A, at=9)
-    assert log.size == 4 * 3
+    assert log.size == 4 * (3 + NAMES)
 
 
 def test_a_window_that_is_known_is_kept():
@@ -82,12 +86,17 @@ def test_a_window_that_is_known_is_kept():
 
 
 def test_what_is_too_much_is_let_go(monkeypatch):
-    """There is an end to what is kept."""
-    monkeypatch.setattr(undo, "MOST_BYTES", 5)
-    log = UndoLog(100)
-    for number in range(3):
-        write(log, A, at=number)
-    assert log.size == 3
+    """There is an end to what is kept; the names of keys count too, and what is forgotten is asked about anew."""
+    monkeypatch.setattr(undo, "MOST_BYTES", 5 + NAMES)
+    log = UndoLog(100, opens=0)
+    write(log, A, at=1)
+    assert log.missing([A, B]) == (B,)
+    write(log, B, at=2)
+    assert log.size == 3 + NAMES
+    assert log.missing([A, B]) == (A,)
+    large = (0, b"x" * 1000)
+    write(log, large, at=3)
+    assert (log.size, log.missing([large, B])) == (0, (large, B))
 
 
 def test_once_it_is_known_nothing_is_asked():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from chaosproxy.core.effect import LimitReached
 from chaosproxy.core.fault import ServerInfo
 from chaosproxy.core.memory import Image
 from chaosproxy.core.undo import restore
@@ -481,3 +482,16 @@ def test_a_waiting_client_in_the_middle():
         talk.upstream("+QUEUED")
         talk.heard("client")
         talk.heard("upstream")
+
+
+def test_a_command_of_very_many_keys(monkeypatch):
+    """Nobody asks what they all are: it is not undone, and that is said."""
+    monkeypatch.setattr("chaosproxy.core.undoing.MOST_KEYS", 3)
+    with Talk(RULE) as talk:
+        talk.client("DEL a b c d")
+        talk.expect_upstream("DEL a b c d")
+        talk.upstream(":4")
+        talk.expect_client(":4")
+        assert LimitReached("kept") in talk.effects
+        lost = fail_over(talk)
+        assert (lost.writes, lost.kept) == ((), (("DEL", "too_large"),))

@@ -5,6 +5,7 @@ import pytest
 from chaosproxy.core.bucket import Bucket
 from chaosproxy.faults.bandwidth import MANY
 from tests.conversation import Talk, command, reply
+from tests.wire import encode
 
 VALUE = '"' + "v" * 94 + '"'  # with its header and line breaks a hundred bytes and one
 SLOW = "- {fault: bandwidth, match: {commands: [GET, SET]}, rate: 100B/s, direction: %s}"
@@ -291,3 +292,25 @@ def test_the_upstream_stops_making_sense_while_a_reply_passes():
         talk.upstream(b"garbage\r\n")
         assert begun + talk.heard("client") == reply(VALUE) + b"garbage\r\n"
         assert talk.expect_raw("upstream")
+
+
+def test_very_many_pieces(monkeypatch):
+    """However small the pieces are, few of them are there at a time, each leaves in its time, and together they are what came."""
+    monkeypatch.setattr("chaosproxy.core.bucket.MOST_PIECES", 4)
+    rule = "- {fault: bandwidth, match: {commands: [GET, SET]}, rate: 50B/s}"
+    with Talk(rule) as talk:
+        talk.client("SET a 12345")
+        sent = b""
+        for _ in range(len(encode("SET", "a", "12345"))):
+            assert len(talk.conversation._line.head.pieces) <= 5
+            talk.wait(0.02)
+            sent += talk.heard("upstream")
+        assert sent == encode("SET", "a", "12345")
+        talk.upstream('"' + "y" * 30 + '"')
+        heard = b""
+        for _ in range(len(b"$30\r\n\r\n") + 30):
+            assert len(talk.conversation._line.slots[0].pieces) <= 5
+            talk.wait(0.02)
+            heard += talk.heard("client")
+        assert heard == b"$30\r\n" + b"y" * 30 + b"\r\n"
+        talk.expect_fired("bandwidth")

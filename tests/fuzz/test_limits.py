@@ -9,7 +9,7 @@ from pathlib import Path
 
 from chaosproxy import counts, journal, service
 from chaosproxy.control import answer, events, handler, sockets, toxiproxy, visitor
-from chaosproxy.core import engine, lane, when
+from chaosproxy.core import engine, lane, memory, transaction, undo, when
 from chaosproxy.net import entrance, listener, reception, refusals, sentinel, sentinels, side
 from chaosproxy.net.plan import Plan
 from chaosproxy.profile import problems, yaml_nodes
@@ -30,6 +30,9 @@ def test_limits():
         ("250,000", lane.MOST_UNANSWERED == 250_000),
         ("16 MiB, `--max", 16 * mib == side.MOST),
         ("1,000, 16 MiB, 1 MiB", (1000, 16 * mib, 16 * mib, mib) == (reception.MOST, sentinel.LONGEST, sentinels.LONGEST, sentinel.MOST)),
+        ("each, 4,096 keys", memory.MOST_KEYS == 4096),
+        ("1,000,000", transaction.MOST_QUEUED == 1_000_000),
+        ("64 MiB of 4,096 keys; 256 MiB", (64 * mib, 256 * mib) == (memory.MOST_BYTES, undo.MOST_BYTES)),
         ("10 s", listener.TLS_HELLO == 10),
         ("65,536 each", when.MOST_SCOPES == engine.MOST_KEYS == 65_536),
         ("500", counts.MOST_NAMES == 500),
