@@ -55,11 +55,15 @@ def read_info(info: bytes) -> ServerInfo:
 
 
 def _version(field: bytes, info: bytes) -> tuple[int, ...] | None:
-    found = re.search(rb"^" + field + rb":(\d+(?:\.\d+)*)", info, re.MULTILINE)
+    found = re.search(rb"^" + field + rb":(\d{1,9}(?:\.\d{1,9}){0,9})", info, re.MULTILINE)
     return tuple(map(int, found[1].split(b"."))) if found else None
 
 
 def _decode(raw: bytes) -> object:
+    """Decode a reply. Raises ValueError for one that is none, or whose maps have lists as keys."""
     reader = hiredis.Reader()
     reader.feed(raw)
-    return reader.gets()
+    try:
+        return reader.gets()
+    except (hiredis.ProtocolError, TypeError) as error:
+        raise ValueError(f"not a reply: {error}") from None

@@ -10,6 +10,7 @@ from chaosproxy.net.loop import LoopThread
 from chaosproxy.net.side import Side
 from chaosproxy.net.survey import read_info, survey
 from tests import servers
+from tests.security.upstream import hostile
 
 
 @pytest.fixture
@@ -49,6 +50,31 @@ def test_command_forbidden(ask, redis70):
     assert "NOPERM" in found.table_problem
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"#x\r\n",
+        b"*1\r\n:x\r\n",
+        b"%1\r\n*0\r\n:1\r\n",
+        b"*1\r\n" * 5000 + b":1\r\n",
+        b"*1\r\n*6\r\n$3\r\nget\r\n:99999999999999999999\r\n*0\r\n:1\r\n:1\r\n:1\r\n",
+        b":1\r\n",
+        b"$20\r\n" + b"x" * 20 + b"\r\n",
+    ],
+)
+def test_nonsense(ask, said):
+    """Whatever a server answers COMMAND with: the table that ships is used, and why is said."""
+    version = b"# Server\r\nredis_version:7.0.15\r\n"
+    info = b"$%d\r\n%s\r\n" % (len(version), version)
+    with hostile(
+        lambda words: {b"INFO": info, b"COMMAND": said}.get(words[0], b"+OK\r\n")
+    ) as server:
+        found = ask(server.port)
+    assert found.server == ServerInfo("Redis", (7, 0, 15))
+    assert found.table is CommandTable.bundled()
+    assert found.table_problem.startswith("not a ")
+
+
 def test_a_cluster(ask):
     """A node of a cluster says that it is one."""
     node = servers.start_cluster_node("redis70")
@@ -75,6 +101,7 @@ def test_nobody_there(ask, redis70):
             ServerInfo("Valkey", (9, 1, 2)),
         ),
         (b"redis_version:7.9.240-rc1\r\n", ServerInfo("Redis", (7, 9, 240))),
+        (b"redis_version:" + b"9" * 5000 + b"\r\n", ServerInfo("Redis", (999_999_999,))),
         (b"-NOPERM no\r\n", ServerInfo()),
         (b"", ServerInfo()),
     ],
