@@ -78,11 +78,9 @@ class Distribution:
         return seconds if self.most is None else min(seconds, self.most)
 
 
-def _quantile(shape: Shape, share: float) -> float:
+def _quantile(shape: Uniform | Normal | Lognormal | Pareto, share: float) -> float:
     """The value below which `share` (0 <= share < 1) of all draws lie."""
     match shape:
-        case Fixed(seconds):
-            return seconds
         case Uniform(low, high):
             return low + (high - low) * share
         case Normal(mean, stddev):

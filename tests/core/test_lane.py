@@ -688,3 +688,24 @@ def test_too_many_unanswered(monkeypatch, fast):
         talk.expect_upstream("GET a")
         talk.upstream("$-1")
         talk.expect_client("$-1")
+
+
+@pytest.mark.parametrize(
+    ("command", "answer", "counted"),
+    [
+        ("LRANGE l 0 -1", '*["a" "b"]', True),
+        ("BLPOP q 1", '*["q" "a"]', False),
+        ("BLMOVE a b LEFT LEFT 1", '"x"', False),
+    ],
+)
+def test_replies_of_several_values_to_commands_that_began_alike(command, answer, counted):
+    """However many of them have come: each reply passes, and how long it took is counted where nobody waits on purpose."""
+    with Talk() as talk:
+        for _ in range(100):
+            talk.client(command)
+            talk.expect_upstream(command)
+            talk.upstream(answer)
+            talk.expect_client(answer)
+            assert not len(talk.conversation.lane)
+        tally = talk.world.tallies[command.split()[0]]
+        assert (tally.count, sum(tally.buckets)) == (100, 100 if counted else 0)
