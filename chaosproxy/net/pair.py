@@ -200,12 +200,12 @@ class Pair:
         `quiet` waits until what was sent to it is answered. Raises PairError.
         """
         await quiet()
-        offset = int((await self.primary.info()).get("master_repl_offset", "0"))
+        offset = _offset(await self.primary.info(), "master_repl_offset", 0)
         known = await self.relay.has_come(offset, PATIENCE)
         lost, crossed = self.relay.freeze(), self.relay.crossed
         if known:
             known = await self.standby.until(
-                lambda info: int(info.get("slave_repl_offset", "-1")) == crossed, PATIENCE
+                lambda info: _offset(info, "slave_repl_offset", -1) == crossed, PATIENCE
             )
         await self.standby.do(b"REPLICAOF", b"NO", b"ONE")
         self.relay.cut()
@@ -248,9 +248,9 @@ class Pair:
                 await self.rejoin()
                 await self.caught_up()
             self.relay.hold_back(0, 0)
-            offset = int((await other.info()).get("master_repl_offset", "0"))
+            offset = _offset(await other.info(), "master_repl_offset", 0)
             if not await first.until(
-                lambda info: int(info.get("slave_repl_offset", "-1")) >= offset, _LAST_PATIENCE
+                lambda info: _offset(info, "slave_repl_offset", -1) >= offset, _LAST_PATIENCE
             ):
                 raise PairError(
                     f"{first.upstream.address} does not catch up with {other.upstream.address}"
@@ -283,6 +283,12 @@ async def _way_to(dialler: Dialler) -> str:
     host = own_host(transport)
     transport.abort()
     return host
+
+
+def _offset(info: dict[str, str], name: str, otherwise: int) -> int:
+    """An offset as a server says it, or what it counts as where it says none."""
+    text = info.get(name, "")
+    return int(text) if re.fullmatch("-?[0-9]{1,19}", text) else otherwise
 
 
 def _text(reply: bytes | None) -> str:

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from chaosproxy.net.loop import LoopThread
+from chaosproxy.net.pair import _offset
 from chaosproxy.net.pair_error import PairError, UnsurePairError
 from tests import servers
 from tests.net.pairs import AT_ONCE, info, make_pair, nothing, wait_equal
@@ -250,6 +251,15 @@ def test_what_is_no_standby(loop, two, step):
         assert standby.ask("GET", "mine") == b"1"
     if step == "replica":
         assert info(standby)["master_port"] == str(standby.port)
+
+
+@pytest.mark.parametrize(
+    ("said", "offset"), [("17", 17), ("-1", -1), ("", 0), ("x", 0), ("²", 0), ("9" * 5000, 0)]
+)
+def test_offsets(said, offset):
+    """What is none counts as nothing said, and is no mistake: the end of a proxy goes by them too."""
+    assert _offset({"master_repl_offset": said}, "master_repl_offset", 0) == offset
+    assert _offset({}, "master_repl_offset", offset) == offset
 
 
 def test_a_link_that_is_down(loop, two, pair):
