@@ -3,8 +3,13 @@
 Takes a line; gives when it wants to be woken, whether a rule holds anything up, and whether its client waits for what comes by itself.
 """
 
+from typing import Final
+
 from chaosproxy.core.line import FOREVER, Line
 from chaosproxy.core.slot import Stage
+
+#: So many commands that rules look at are taken at once; then it is other connections' turn.
+MOST_AT_ONCE: Final = 1000
 
 
 def due(line: Line, *others: float) -> float | None:

@@ -216,6 +216,7 @@ class Conversation:
         line = self._line
         line.now = now
         line.made = line.made if line.clogged else 0
+        self._intake.left = awaited.MOST_AT_ONCE
         line.expect, line.slots = queue(line.expect), queue(line.slots)
         self.lane.leave()
 
@@ -265,6 +266,11 @@ class Conversation:
     def client_paused(self) -> bool:
         """Whether the client's side holds as much as it may: read no more of it for now."""
         return self.lane.crowded or self._intake.waiting > self._line.world.max_buffer
+
+    @property
+    def busy(self) -> bool:
+        """Whether more has come from the client than is taken at once: read no more of it before the next turn."""
+        return self._intake.stopped and not awaited.is_full(self._line)
 
     @property
     def upstream_paused(self) -> bool:

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from chaosproxy.core import before, modes, pretending, remembering, swallow, undoing
 from chaosproxy.core.after import works_of
-from chaosproxy.core.awaited import is_full
+from chaosproxy.core.awaited import MOST_AT_ONCE, is_full
 from chaosproxy.core.beginning import judge
 from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandSpec
@@ -33,12 +33,12 @@ TIMED = (Stage.DELAY, Stage.HOLD, Stage.SEND)
 class Intake:
     """The client's side of one line. `decided`: of the request that is `cutting` the rules want nothing, that is counted."""
 
-    __slots__ = ("_before", "chosen", "cutting", "decided", "ended", "frame", "framer", "handshake", "line", "place", "raw", "stopped", "waiting")  # fmt: skip
+    __slots__ = ("_before", "chosen", "cutting", "decided", "ended", "frame", "framer", "handshake", "left", "line", "place", "raw", "stopped", "waiting")  # fmt: skip
 
     def __init__(self, line: Line) -> None:
         self.line, self.framer = line, NO_REQUESTS
         self.raw = self.ended = self.cutting = self.decided = self.stopped = False
-        self.handshake, self.waiting, self.place = True, 0, 0
+        self.handshake, self.waiting, self.place, self.left = True, 0, 0, MOST_AT_ONCE
         self._before: CommandSpec | None = None
         #: What the rules have chosen already for the next command, and that command, if it is all that is received next.
         self.chosen: list[Chosen] | None = None
@@ -50,7 +50,7 @@ class Intake:
             self.place = 0
         self.waiting += len(data)
         frame, self.frame = self.frame, None
-        if frame is not None and not is_full(self.line):
+        if frame is not None and self.left > 0 and not is_full(self.line):
             self._take(frame, now)
         else:
             self.framer = own(self.framer)
@@ -81,8 +81,8 @@ class Intake:
                 if not self._advance(line.head, now):
                     return
                 continue
-            self.stopped = is_full(line)
-            if self.stopped:
+            if self.left <= 0 or is_full(line):
+                self.stopped = True
                 return
             try:
                 frame = self.framer.next()
@@ -134,8 +134,8 @@ class Intake:
             line.slots.append(slot)
             line.send(slot, frame.raw)
             return
-        handshake = self.handshake and name.handshake
-        self.handshake = handshake
+        self.left -= 1
+        self.handshake = handshake = self.handshake and name.handshake
         command = Command.parse(line.world.table, frame.args, frame.raw)
         exchange = line.where(command, handshake=handshake)
         exchange.place, exchange.last = self.place, self._next() is None

@@ -257,16 +257,16 @@ class Link:
 
     def _flow(self) -> None:
         """Read from each side just if the other one keeps up and the conversation has room."""
-        conversation, full = self.conversation, self.entrance.is_full
+        talk, full = self.conversation, self.entrance.is_full
         if self.relaying:
-            full = conversation.client_paused or self._upstream_full or self._draining
+            full = talk.client_paused or talk.busy or self._upstream_full or self._draining
         if self.client is not None and full != self._client_held:
             self._client_held = hold(self.client, full)
             self._proxy.watch(self, held=full)
-        full = self.relaying and (conversation.upstream_paused or self._client_full)
+        full = self.relaying and (talk.upstream_paused or self._client_full)
         if self._upstream is not None and full != self._upstream_held:
             self._upstream_held = hold(self._upstream, full)
-            self._proxy.counts.limits.reached("server", full and conversation.upstream_paused)
+            self._proxy.counts.limits.reached("server", full and talk.upstream_paused)
 
     # How it ends.
 

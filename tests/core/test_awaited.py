@@ -2,7 +2,7 @@
 
 import pytest
 
-from chaosproxy.core.awaited import is_coming
+from chaosproxy.core.awaited import MOST_AT_ONCE, is_coming
 from tests.conversation import Talk, reply
 from tests.wire import encode
 
@@ -184,3 +184,23 @@ def test_silence_while_too_much_is_owed():
         talk.heard("client")
         for fault in (*["reply"] * 6, "blackhole", "reply"):
             talk.expect_fired(fault)
+
+
+def test_so_many_commands_at_once():
+    """Of commands that rules look at so many are taken before others have their turn, and no more are read till then."""
+    many = MOST_AT_ONCE + 10
+    with Talk(MADE) as talk:
+        talk.client(*["SET a 1"] * 5, *["GET a"] * many, "SET a 2")
+        assert talk.conversation.busy
+        assert not talk.conversation.client_paused
+        assert talk.conversation.due == talk.now
+        talk.expect_upstream(*["SET a 1"] * 5)
+        talk.client_eof()
+        talk.wait(0)
+        assert not talk.conversation.busy
+        talk.expect_upstream("SET a 2")
+        talk.expect_half_close()
+        talk.upstream(*["+OK"] * 6)
+        talk.expect_client(*["+OK"] * 5, *[ANSWER] * many, "+OK")
+        for _ in range(many):
+            talk.expect_fired("reply")

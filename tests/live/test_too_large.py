@@ -1,5 +1,6 @@
 """What is larger than may be held, on real servers: it passes, or is let go, or ends the connection, as README says."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,35 @@ def test_a_client_that_reads_nothing(redis70):
         while len(heard) < 5000 * len(whole) + len(b"$4\r\nlast\r\n"):
             heard += wire.socket.recv(1 << 20)
         assert heard == whole * 5000 + b"$4\r\nlast\r\n"
+
+
+def test_a_client_that_sends_very_much(redis70):
+    """Others have their turn between a thousand commands of one and the next, however many have come at once."""
+    profile = "faults:\n- {fault: reply, match: {commands: GET}, at: before_forward, error: no}\n"
+    number, answer = 30_000, b"-ERR no\r\n"
+    with (
+        serve_proxy(redis70.url, profile) as proxy,
+        proxy.connect() as wire,
+        proxy.connect() as other,
+    ):
+        assert (wire.ask("PING"), other.ask("PING")) == ("PONG", "PONG")
+        over = threading.Event()
+
+        def flood():
+            wire.send_bytes(encode("GET", "a") * number)
+            heard = 0
+            while heard < number * len(answer):
+                heard += len(wire.socket.recv(1 << 20))
+            over.set()
+
+        thread = threading.Thread(target=flood)
+        thread.start()
+        turns = 0
+        while not over.is_set():
+            assert other.ask("ECHO", "x") == b"x"
+            turns += 1
+        thread.join()
+        assert turns > 10, turns
 
 
 def memory(proxy) -> int:

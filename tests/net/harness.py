@@ -43,7 +43,7 @@ class Talk:
         self.out_upstream: list[bytes] = []
         self.effects: list[Any] = []
         self.due: float | None = None
-        self.client_paused = self.upstream_paused = False
+        self.client_paused = self.upstream_paused = self.busy = False
         self.buffered = 0
         self.raw = self.holding = False
         self.heard: list[str] = []
