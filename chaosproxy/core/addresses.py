@@ -53,7 +53,7 @@ def redirected(raw: bytes, translate: Translate) -> bytes:
         return raw
     before, blank, where = raw[:-2].rpartition(b" ")
     host, colon, port = where.rpartition(b":")
-    if not (colon and port.isdigit()):
+    if not (colon and port.isdigit() and len(port) < 6):
         return raw
     return before + blank + _joined(host, int(port), translate) + b"\r\n"
 
@@ -75,7 +75,7 @@ def translated(args: Args, raw: bytes, translate: Translate) -> bytes:
                 return _text(raw, lambda text: _info(text, translate))
             case [b"ROLE", *_]:
                 return _role(raw, translate)
-    except (ProtocolError, ValueError):
+    except (ProtocolError, ValueError, LookupError):
         pass
     return raw
 

@@ -6,10 +6,12 @@ no difference, nor does the fast lane, and that what is held is bounded.
 
 from hypothesis import strategies as st
 
+from chaosproxy.core.addresses import in_frame
 from chaosproxy.core.measuring import count
 from chaosproxy.core.reply import ReplyFramer, elements
 from chaosproxy.core.resp import RequestFramer
 from chaosproxy.core.syntax import LINES, WIDTH, ProtocolError
+from chaosproxy.topology.sentinel import master_of, translated
 from tests.conversation import Talk
 from tests.framing import drain, run
 from tests.fuzz.properties import Properties
@@ -73,6 +75,25 @@ def replies(raw, sizes, cuts):
         if frame.kind in WIDTH:
             header, parts, pushes = elements(frame.raw)
             assert len(header) + sum(map(len, parts + pushes)) == len(frame.raw)
+
+
+#: Those whose replies have addresses in them.
+ASKED = (
+    *((b"CLUSTER", b"SLOTS"), (b"CLUSTER", b"SHARDS"), (b"CLUSTER", b"NODES"), (b"CLUSTER", b"REPLICAS")),
+    *((b"INFO",), (b"ROLE",), (b"GET", b"k")),
+)  # fmt: skip
+
+
+@properties.of(300, raw=REPLY_BYTES)
+def addresses(raw):
+    """Whatever is said where addresses should be: it is translated, or stays as it is."""
+    frames, _ = run(ReplyFramer(), [raw])
+    for frame in frames:
+        for asked in ASKED:
+            assert isinstance(in_frame(lambda host, port, *_: (b"proxy", 1), asked, frame), bytes)
+        for find in (lambda place: (b"proxy", 1), lambda place: None):
+            assert isinstance(translated(frame.raw, find), bytes)
+        master_of(frame.raw)
 
 
 @properties.of(400, raw=REPLY_BYTES)
