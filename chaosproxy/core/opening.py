@@ -94,7 +94,7 @@ class Opening:
                 pos = len(data) if found[-1] else self._end(data, start, times)
         if glance is None:
             return times, pos
-        free = times if glance.lets_by(keys[:times], times) else glance.pass_over(keys, times, now)
+        free = glance.pass_over(keys, times, now)
         return free, pos if free == times else self._end(data, start, free)
 
     def _end(self, data: bytes, pos: int, times: int) -> int:
@@ -123,7 +123,7 @@ class Opening:
     def _alone(self, match: re.Match[bytes], now: float) -> bool:
         """Whether the rules leave this one command alone; then that is counted."""
         glance, keys = self.glance, match.groups()[:1] if self._key else ()
-        return glance is None or glance.lets_by(keys, 1) or glance.pass_over(keys, 1, now) == 1
+        return glance is None or glance.pass_over(keys, 1, now) == 1
 
 
 def read_opening(world: "World", data: bytes, pos: int) -> Opening | None:

@@ -55,8 +55,6 @@ def _compiled(pattern: str) -> re.Pattern[bytes]:
 
 
 _replies: Final = _compiled(_REPLY + _REST)
-#: Matches anything; its group is unset if that is one such reply and nothing else.
-whole_reply: Final = _replies.fullmatch
 #: Give an empty string for each such reply that a chunk begins with, then what is left of it, if anything is.
 replies: Final = _replies.findall
 _long_reply: Final = _compiled(_LENGTH).match
@@ -64,7 +62,7 @@ _long_reply: Final = _compiled(_LENGTH).match
 
 def is_reply(data: bytes) -> bool:
     """Whether bytes are one such reply and nothing else."""
-    match = whole_reply(data)
+    match = _replies.fullmatch(data)
     return match is not None and not match.lastindex
 
 
