@@ -145,18 +145,22 @@ VOCABULARY = words(
 # By their words alone these are not to be told from a syntax error: two destinations, or one at the unit's
 # place, of which the server takes the last.
 LOOSE = {"GEORADIUS", "GEORADIUSBYMEMBER"}
+# Without a group Redis 7.0 finds keys all the same, and then refuses the call.
+NEEDED = {"XREADGROUP": words("GROUP a b")}
 
 
 @pytest.mark.servers("redis70", "redis82", "valkey9")
 def test_the_same_keys_for_random_arguments(server):
     """Whatever stands in a call that the server finds keys in, we find the same."""
     live = live_table(server)
-    specs = [spec for name, spec in live.specs.items() if spec.key_specs and name not in LOOSE]
+    # Each server lists its commands in another order each time; the calls are to be the same.
+    names = sorted(live.specs.keys() - LOOSE)
+    specs = [live.specs[name] for name in names if live.specs[name].key_specs]
     draw = random.Random(7)
     compared = 0
     for _ in range(3000):
         spec = draw.choice(specs)
-        args = words(spec.name.replace("|", " "))
+        args = [*words(spec.name.replace("|", " ")), *NEEDED.get(spec.name, [])]
         more = abs(spec.arity) - len(args) + (draw.randrange(6) if spec.arity < 0 else 0)
         args += [draw.choice([*VOCABULARY, b""]) for _ in range(more)]
         theirs = server.ask("COMMAND", "GETKEYS", *args)
