@@ -8,6 +8,7 @@ import os
 import resource
 import threading
 from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import Any, Final, Protocol, TypeVar
@@ -59,6 +60,25 @@ class LoopThread:
 
         Raises BusyError if it has not begun after so many seconds (it never will), and TimeoutError if it has not ended (it is cancelled).
         """
+        future = self._claim(coroutine, timeout)
+        if not future.done() and future.cancel():
+            raise TimeoutError
+        return future.result()
+
+    def call(self, function: Callable[[], T], timeout: float | None = None) -> T:
+        """Call a function there and give its result. Raises BusyError if that has not begun after so many seconds: it never will."""
+
+        async def called() -> T:
+            return function()
+
+        # If the loop is at it, whoever asked is told what has really become of it.
+        return self._claim(called(), timeout).result()
+
+    def _claim(self, coroutine: Coroutine[Any, Any, T], timeout: float | None) -> Future[T]:
+        """Have a coroutine run there. Gives what it has come to, or will come to if it has begun within so many seconds and not ended.
+
+        Raises BusyError if it has not begun: whoever comes first claims it, the loop to run it or who asks to give it up.
+        """
         begun = Lock()
 
         async def claimed() -> T:
@@ -68,32 +88,11 @@ class LoopThread:
             return await coroutine
 
         future = asyncio.run_coroutine_threadsafe(claimed(), self.loop)
-        try:
-            return future.result(timeout)
-        except TimeoutError:
-            if begun.acquire(blocking=False):
-                raise BusyError from None
-            if future.cancel():
-                raise
-        return future.result()
-
-    def call(self, function: Callable[[], T], timeout: float | None = None) -> T:
-        """Call a function there and give its result. Raises BusyError if that has not begun after so many seconds: it never will."""
-        begun = Lock()
-
-        async def called() -> T:
-            if not begun.acquire(blocking=False):
-                raise BusyError
-            return function()
-
-        future = asyncio.run_coroutine_threadsafe(called(), self.loop)
-        try:
-            return future.result(timeout)
-        except TimeoutError:
-            if begun.acquire(blocking=False):
-                raise BusyError from None
-        # It is at it: whoever asked is told what has really become of it.
-        return future.result()
+        with suppress(TimeoutError):  # one of its own is given, not raised
+            future.exception(timeout)
+        if not future.done() and begun.acquire(blocking=False):
+            raise BusyError
+        return future
 
     def stop(self) -> None:
         """End the loop, and whatever still runs in it."""
