@@ -120,40 +120,33 @@ def test_a_message_behind_what_is_late():
         talk.expect_fired("latency")
 
 
-def test_silence_in_the_middle_of_a_message():
-    """Where nothing reaches the client any more the rest is held, as far as it may be."""
+@pytest.mark.parametrize(
+    ("cuts", "paused"),
+    [
+        pytest.param([2000, 4500], True, id="as far as it may be"),
+        pytest.param([4500], False, id="with what is behind it"),
+    ],
+)
+def test_silence_in_the_middle_of_a_message(cuts, paused):
+    """Where nothing reaches the client any more the rest is held, and no more read than may be held."""
     rules = "- {fault: blackhole, match: {commands: GET}, at: before_forward, what: connection, direction: to_client, for: 1s}"
-    large = message(3)
+    stream = message(3) + reply("+A")
+    ends = (*cuts, len(stream))
+    before, meanwhile, *later = (stream[at:end] for at, end in zip((0, *cuts), ends, strict=True))
     with Talk(rules, protocol=3, max_buffer=MOST) as talk:
         subscribed(talk, "a")
-        talk.upstream(large[:2000])
-        talk.expect_client(large[:2000])
+        talk.upstream(before)
+        talk.expect_client(before)
         talk.client("GET a")
         talk.expect_upstream("GET a")
-        talk.upstream(large[2000:4500])
+        talk.upstream(meanwhile)
         talk.expect_client()
-        assert talk.conversation.upstream_paused
+        assert talk.conversation.upstream_paused == paused
         talk.wait(1)
-        talk.expect_client(large[2000:4500])
-        talk.upstream(large[4500:], "+A")
-        talk.expect_client(large[4500:], "+A")
-        talk.expect_fired("blackhole")
-
-
-def test_a_message_that_ends_in_silence():
-    """Its last part waits with what is behind it."""
-    rules = "- {fault: blackhole, match: {commands: GET}, at: before_forward, what: connection, direction: to_client, for: 1s}"
-    large = message(3)
-    with Talk(rules, protocol=3, max_buffer=MOST) as talk:
-        subscribed(talk, "a")
-        talk.upstream(large[:4500])
-        talk.client("GET a")
-        talk.heard("upstream")
-        talk.heard("client")
-        talk.upstream(large[4500:], "+A")
-        talk.expect_client()
-        talk.wait(1)
-        talk.expect_client(large[4500:], "+A")
+        talk.expect_client(meanwhile)
+        for piece in later:
+            talk.upstream(piece)
+            talk.expect_client(piece)
         talk.expect_fired("blackhole")
 
 
@@ -180,36 +173,28 @@ def test_the_end_in_the_middle_of_a_message(end):
             talk.expect_client(large[2000:])
 
 
-def test_a_message_between_confirmations():
-    """A whole of several frames is let go where a message in the middle of it is too large."""
+@pytest.mark.parametrize(
+    ("held", "raw"),
+    [
+        pytest.param(['>["message" "a" "x"]'], message(3), id="one that is too large"),
+        pytest.param([], message(3, 300) * 100, id="too many"),
+    ],
+)
+def test_messages_between_confirmations(held, raw):
+    """A whole of several frames is held with what stands in the middle of it, and let go where that is too much."""
     rules = "- {fault: latency, match: {commands: SUBSCRIBE}, at: after_apply, delay: 1s}"
-    large, first, second = message(3), '>["subscribe" "a" :1]', '>["subscribe" "b" :2]'
+    first, second = '>["subscribe" "a" :1]', '>["subscribe" "b" :2]'
     with Talk(rules, protocol=3, max_buffer=MOST) as talk:
         talk.client("SUBSCRIBE a b")
         talk.heard("upstream")
-        talk.upstream(first, '>["message" "a" "x"]')
+        talk.upstream(first, *held)
         talk.expect_client()
-        in_pieces(talk, large)
-        talk.expect_client(first, '>["message" "a" "x"]', large)
+        assert in_pieces(talk, raw) <= MOST + 300
+        talk.expect_client(first, *held, raw)
         talk.upstream(second)
         talk.expect_client(second)
         assert talk.skipped("latency") == ["too_large"]
         assert talk.effects.count(REACHED) == 1
-
-
-def test_messages_between_confirmations():
-    """The same where they are many: what stands in the middle of a whole is held with it."""
-    rules = "- {fault: latency, match: {commands: SUBSCRIBE}, at: after_apply, delay: 1s}"
-    small, first, second = message(3, 300), '>["subscribe" "a" :1]', '>["subscribe" "b" :2]'
-    with Talk(rules, protocol=3, max_buffer=MOST) as talk:
-        talk.client("SUBSCRIBE a b")
-        talk.heard("upstream")
-        talk.upstream(first)
-        assert in_pieces(talk, small * 100) <= MOST + 300
-        talk.expect_client(first, small * 100)
-        talk.upstream(second)
-        talk.expect_client(second)
-        assert talk.skipped("latency") == ["too_large"]
 
 
 def test_a_message_in_an_exec_that_must_be_put_right():
@@ -467,37 +452,32 @@ def test_a_large_answer_to_who_has_subscribed():
         assert not talk.conversation.raw
 
 
-@both
-def test_a_confirmation(protocol):
-    """A channel's name larger than may be held is confirmed; from there on nothing is understood, and all passes."""
-    kind = b">" if protocol == 3 else b"*"
-    large = kind + b"3\r\n$9\r\nsubscribe\r\n" + LARGE + b":1\r\n"
+CONFIRMED = b"3\r\n$9\r\nsubscribe\r\n" + LARGE + b":1\r\n"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "sent", "large"),
+    [
+        pytest.param(2, b"*2\r\n$9\r\nSUBSCRIBE\r\n" + LARGE, b"*" + CONFIRMED, id="a channel"),
+        pytest.param(3, b"*2\r\n$9\r\nSUBSCRIBE\r\n" + LARGE, b">" + CONFIRMED, id="a push"),
+        # They may be a push's or the reply's.
+        pytest.param(3, "SET a 1", b"|1\r\n+a\r\n" + LARGE + b"+OK\r\n", id="attributes"),
+        pytest.param(2, None, LARGE, id="what nobody asked for"),
+        pytest.param(3, None, LARGE, id="what nobody asked for, in RESP3"),
+    ],
+)
+def test_from_here_on_nothing_is_understood(protocol, sent, large):
+    """What is larger than may be held and no plain reply passes all the same, and all that follows passes unseen."""
     with Talk(protocol=protocol, max_buffer=MOST) as talk:
-        talk.client(b"*2\r\n$9\r\nSUBSCRIBE\r\n" + LARGE)
-        talk.heard("upstream")
+        if sent is not None:
+            talk.client(sent)
+            talk.expect_upstream(sent)
         in_pieces(talk, large)
         talk.expect_client(large)
         talk.expect_raw("upstream")
         assert talk.effects.count(REACHED) == 1
-
-
-def test_attributes():
-    """Attributes larger than may be held may be a push's or the reply's: the same."""
-    large = b"|1\r\n+a\r\n" + LARGE + b"+OK\r\n"
-    with Talk(protocol=3, max_buffer=MOST) as talk:
-        talk.client("SET a 1")
-        talk.heard("upstream")
-        in_pieces(talk, large)
-        talk.expect_client(large)
-        talk.expect_raw("upstream")
-
-
-def test_what_nobody_asked_for():
-    """The same of a reply to nothing."""
-    with Talk(max_buffer=MOST) as talk:
-        in_pieces(talk, LARGE)
-        talk.expect_client(LARGE)
-        talk.expect_raw("upstream")
+        talk.upstream(b"?", large)
+        talk.expect_client(b"?", large)
 
 
 def test_what_cannot_be_told_from_an_answer_to_us():

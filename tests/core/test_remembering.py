@@ -137,6 +137,7 @@ def test_a_read_behind_a_write(sent, waits):
 
 
 def test_several_keys():
+    """Each is asked about by itself, all ahead of the one write; keys that no rule is about are not."""
     with Talk(RULE) as talk:
         talk.client("MSET k1 a x b k2 c")
         talk.expect_upstream(
@@ -159,36 +160,30 @@ def test_two_rules_that_remember():
         assert (first.behind(0, b"x", 1), second.behind(0, b"x", 1)) == (None, Image(b"x"))
 
 
-@pytest.mark.parametrize("answer", ["-WRONGTYPE no", "-OOM no", "-MOVED 1 a:1"])
-def test_a_write_that_is_refused_has_no_past(answer):
-    with Talk(RULE) as talk:
-        talk.client("INCR k")
-        talk.expect_upstream("DUMP k", "PEXPIRETIME k", "INCR k")
-        talk.upstream('"d"', ":-1", answer)
-        talk.expect_client(answer)
-        assert past(talk) is None
-
-
-@pytest.mark.parametrize("answer", ["*-1", "$-1", "_"])
-def test_a_blocking_command_that_found_nothing_has_none(answer):
-    with Talk(RULE) as talk:
-        talk.client("BLPOP k 1")
-        talk.expect_upstream("DUMP k", "PEXPIRETIME k", "BLPOP k 1")
-        talk.upstream("$-1", ":-2", answer)
-        talk.expect_client(answer)
-        assert past(talk) is None
-
-
-@pytest.mark.parametrize("sent", ["BLPOP k 1", "SET k v GET"])
-def test_others_that_answer_null_or_not(sent):
-    """BLPOP that found something; SET GET, whose null means that there was nothing before."""
-    answer = '*["k" "a"]' if "BLPOP" in sent else "$-1"
+@pytest.mark.parametrize(
+    ("sent", "answer", "kept"),
+    [
+        # Refused.
+        ("INCR k", "-WRONGTYPE no", False),
+        ("INCR k", "-OOM no", False),
+        ("INCR k", "-MOVED 1 a:1", False),
+        # A blocking command that found nothing, and one that found something.
+        ("BLPOP k 1", "*-1", False),
+        ("BLPOP k 1", "$-1", False),
+        ("BLPOP k 1", "_", False),
+        ("BLPOP k 1", '*["k" "a"]', True),
+        # Null means that there was nothing before.
+        ("SET k v GET", "$-1", True),
+    ],
+)
+def test_whether_it_was_written(sent, answer, kept):
+    """A write whose answer says that it changed nothing has no past."""
     with Talk(RULE) as talk:
         talk.client(sent)
         talk.expect_upstream("DUMP k", "PEXPIRETIME k", sent)
         talk.upstream('"d"', ":-1", answer)
         talk.expect_client(answer)
-        assert past(talk) == Image(b"d")
+        assert past(talk) == (Image(b"d") if kept else None)
 
 
 def test_in_a_transaction():
@@ -209,6 +204,7 @@ def test_in_a_transaction():
 
 
 def test_in_a_transaction_of_another_database():
+    """It is asked about, and remembered, in the database that the queued SELECT leads to."""
     with Talk(RULE) as talk:
         talk.handshake("SELECT 2", "+OK")
         talk.handshake("MULTI", "+OK")
@@ -223,29 +219,26 @@ def test_in_a_transaction_of_another_database():
         assert (past(talk, db=2), past(talk, db=3)) == (None, Image(b"d"))
 
 
-@pytest.mark.parametrize("answer", ["*-1", "-EXECABORT no", "*[-WRONGTYPE]"])
-def test_in_a_transaction_that_changes_nothing(answer):
-    """Not carried out, or with an error for this one: there is nothing to remember."""
+@pytest.mark.parametrize(
+    ("known", "answer"),
+    [
+        pytest.param(True, "*-1", id="not carried out"),
+        pytest.param(True, "-EXECABORT no", id="refused"),
+        pytest.param(True, "*[-WRONGTYPE]", id="this one refused"),
+        pytest.param(False, "*[+OK]", id="the side connection fails"),
+    ],
+)
+def test_in_a_transaction_with_nothing_to_remember(known, answer):
+    """Where nothing was changed, or nobody could say what the key was."""
     with Talk(RULE) as talk:
         talk.handshake("MULTI", "+OK")
         talk.client("SET k v")
-        talk.side('"d"', ":-1")
+        talk.expect_side("DUMP k", "PEXPIRETIME k", db=0)
+        talk.side(*(['"d"', ":-1"] if known else []))
         talk.expect_upstream("SET k v")
         talk.upstream("+QUEUED")
         talk.expect_client("+QUEUED")
         talk.handshake("EXEC", answer)
-        assert past(talk) is None
-
-
-def test_in_a_transaction_while_the_side_connection_fails():
-    with Talk(RULE) as talk:
-        talk.handshake("MULTI", "+OK")
-        talk.client("SET k v")
-        talk.side()
-        talk.expect_upstream("SET k v")
-        talk.upstream("+QUEUED")
-        talk.expect_client("+QUEUED")
-        talk.handshake("EXEC", "*[+OK]")
         assert past(talk) is None
 
 

@@ -246,6 +246,8 @@ def test_too_large():
         talk.expect_upstream(raw)
         talk.upstream("+OK")
         talk.expect_client("+OK")
+        lost = fail_over(talk)
+        assert (lost.writes, lost.kept) == ((), (("SET", "too_large"),))
 
 
 @pytest.mark.parametrize("protocol", [2, 3])
@@ -390,28 +392,27 @@ def test_one_that_waits():
         assert len(lost.requests) == 2
 
 
-def test_one_that_need_not_wait():
-    """What is answered at once is a write like any other."""
-    with Talk(RULE) as talk:
-        talk.client("BLPOP a 0")
-        talk.expect_upstream(*asks("a"), "BLPOP a 0")
-        talk.upstream(*DUMPED, '*["a" "x"]')
-        talk.expect_client('*["a" "x"]')
-        talk.side("+PONG")
-        assert len(fail_over(talk).writes) == 1
-
-
-def test_one_that_waited_in_vain():
-    """Nothing was written."""
+@pytest.mark.parametrize(
+    ("waited", "answer", "written"),
+    [
+        pytest.param(False, '*["a" "x"]', 1, id="it need not wait"),
+        pytest.param(True, '*["a" "x"]', 1, id="it waited"),
+        pytest.param(True, "*-1", 0, id="it waited in vain"),
+    ],
+)
+def test_whether_one_that_may_wait_has_written(waited, answer, written):
+    """What is answered with something is a write like any other, at once or later; with nothing it is none."""
     with Talk(RULE) as talk:
         talk.client("BLPOP a 1")
-        talk.heard("upstream")
+        talk.expect_upstream(*asks("a"), "BLPOP a 1")
         talk.upstream(*DUMPED)
-        talk.side("+PONG")
-        talk.side("+PONG")
-        talk.upstream("*-1")
-        talk.expect_client("*-1")
-        assert fail_over(talk).writes == ()
+        for _ in range(2 * waited):
+            talk.side("+PONG")
+        talk.upstream(answer)
+        talk.expect_client(answer)
+        if not waited:
+            talk.side("+PONG")
+        assert len(fail_over(talk).writes) == written
 
 
 def test_who_goes_away():
