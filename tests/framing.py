@@ -3,6 +3,7 @@
 Takes bytes, gives the pieces they may come in; takes a framer and pieces, gives what it made of them.
 """
 
+import tracemalloc
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -43,3 +44,17 @@ def run(framer: Any, data: Iterable[bytes]) -> tuple[list[Any], str | None]:
         more, error = drain(framer)
         frames += more
     return frames, error
+
+
+def measured(framer: Any, data: Iterable[bytes]) -> tuple[list[Any], int, int]:
+    """Feed and cut through: all frames, how many bytes were handed out, and the peak of memory in bytes."""
+    frames: list[Any] = []
+    out = 0
+    tracemalloc.start()
+    for piece in data:
+        framer.feed(piece)
+        frames += drain(framer)[0]
+        out += len(framer.cut_through())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return frames, out + sum(len(frame.raw) for frame in frames), peak

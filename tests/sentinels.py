@@ -3,9 +3,6 @@
 Takes the name of a kind of server, gives a running Trio.
 """
 
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -79,35 +76,12 @@ class Trio:
 
 
 def _start_sentinel(name: str, primary: Server) -> Server:
-    binary, version = servers._binary(name)
-    port = servers.free_port()
-    folder = Path(tempfile.mkdtemp(prefix=f"chaosproxy-{name}-sentinel-"))
-    config = folder / "sentinel.conf"
-    config.write_text(
-        f"port {port}\nbind 127.0.0.1\ndir {folder}\n"
+    return servers.start_sentinel(
+        name,
         f"sentinel monitor {SERVICE} 127.0.0.1 {primary.port} 2\n"
         f"sentinel down-after-milliseconds {SERVICE} {DOWN_AFTER}\n"
-        f"sentinel failover-timeout {SERVICE} {FAILOVER}\n"
+        f"sentinel failover-timeout {SERVICE} {FAILOVER}\n",
     )
-    log = folder / "log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [str(binary), str(config), "--sentinel"],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-    try:
-        control = servers._first_connection(process, port, log)
-    except BaseException:
-        process.kill()
-        process.wait()
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    server = Server(name, port, version, process, folder, control, False)
-    servers._running[process.pid] = server
-    servers._tell_reaper("+", server)
-    return server
 
 
 @contextmanager

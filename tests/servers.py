@@ -234,13 +234,34 @@ def _start_on(
             options += [f"--enable-{what}", "yes"]
     if cluster:
         options += ["--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf"]
+    server = _run(name, [str(binary), *options, *extra_args], port, version, folder, cluster)
+    server.remember_settings()
+    return server
+
+
+def start_sentinel(name: str, settings: str) -> Server:
+    """Start a Sentinel of this kind with these lines of settings, and wait until it answers. Raises Unavailable."""
+    binary, version = _binary(name)
+    port = free_port()
+    folder = Path(tempfile.mkdtemp(prefix=f"chaosproxy-{name}-sentinel-"))
+    config = folder / "sentinel.conf"
+    config.write_text(f"port {port}\nbind 127.0.0.1\ndir {folder}\n{settings}")
+    return _run(name, [str(binary), str(config), "--sentinel"], port, version, folder, False)
+
+
+def _run(
+    name: str,
+    command: list[str],
+    port: int,
+    version: tuple[int, ...],
+    folder: Path,
+    cluster: bool,
+) -> Server:
+    """Run it, wait until it answers, and see to it that it ends with us."""
     log = folder / "log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [str(binary), *options, *extra_args],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
         )
     try:
         control = _first_connection(process, port, log)
@@ -252,7 +273,6 @@ def _start_on(
     server = Server(name, port, version, process, folder, control, cluster)
     _running[process.pid] = server
     _tell_reaper("+", server)
-    server.remember_settings()
     return server
 
 

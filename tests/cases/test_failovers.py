@@ -8,8 +8,25 @@ import pytest
 pytestmark = [pytest.mark.matrix, pytest.mark.timeout(600)]
 
 MOVED_ON = ("managed-failover.match.commands=SET", "managed-failover.when.nth=3")
+#: From the third SET on, who is connected already has a replica before it; who connects anew has the primary.
+OLD_PRIMARY = """
+faults:
+  - {fault: latency, name: switch, match: {commands: [SET]}, when: {nth: 3}, at: before_forward, delay: 1ms}
+  - fault: reply
+    name: old
+    match: {commands: "@write", connection: {opened_before: switch}}
+    at: before_forward
+    error: READONLY
+"""
 
 
+@pytest.mark.parametrize(
+    ("profile", "sets"),
+    [
+        pytest.param("managed-failover", MOVED_ON, id="as it happens"),
+        pytest.param(OLD_PRIMARY, (), id="only the old primary"),
+    ],
+)
 @pytest.mark.parametrize(
     ("package", "script", "how", "last"),
     [
@@ -18,9 +35,9 @@ MOVED_ON = ("managed-failover.match.commands=SET", "managed-failover.when.nth=3"
         ("ioredis@5.11.1", "ioredis_set.mjs", "reconnect", "OK"),
     ],
 )
-def test_stuck_on_the_old_primary(stage, npm, package, script, how, last):
-    """LibreChat#15500 as it happens: the connection stays, and stays with the old primary; who connects anew gets on."""
-    run = stage.play("managed-failover", npm(package), script, how, sets=MOVED_ON)
+def test_stuck_on_the_old_primary(stage, npm, package, script, how, last, profile, sets):
+    """LibreChat#15500: the connection stays, and stays with the old primary; who connects anew gets on."""
+    run = stage.play(profile, npm(package), script, how, sets=sets)
     assert run.said == {"last": last, "failed": True}
 
 
@@ -44,18 +61,24 @@ LOADING = """
 faults:
   - {fault: failover, name: loads, style: steps, steps: [{loading: 1s}]}
 """
+LOADING_ALONE = """
+faults:
+  - {fault: reply, name: loads, when: {until: 1s}, at: before_forward, error: LOADING}
+"""
 
 
+@pytest.mark.parametrize("profile", [LOADING, LOADING_ALONE], ids=["failover", "reply"])
 @pytest.mark.parametrize(("version", "said"), [("5.2.1", "BusyLoadingError"), ("8.1.0", "v")])
-def test_loading(stage, python, version, said):
+def test_loading(stage, python, version, said, profile):
     """redis-py 5.2.1 raises while the server loads; 8.1.0 tries again, on a new connection each time.
 
     A second of loading, not three: its ten random waits are more than one second together, and not always more than three.
     """
     client = python(f"redis=={version}")
-    run = stage.play(LOADING, client, "get.py", before=[("SET", "k", "v")], when_ready=True)
+    run = stage.play(profile, client, "get.py", before=[("SET", "k", "v")], when_ready=True)
     assert run.said == said
-    assert ("loads", "GET", "no") in run.fired
+    by_the_way = ("(failover)", "CLIENT")
+    assert [what for what in run.fired if what[1] not in by_the_way] == [("loads", "GET", "no")]
 
 
 @pytest.mark.parametrize("version", ["5.2.1", "8.1.0"])

@@ -69,32 +69,6 @@ def test_gap_on_reconnect(stage, python, version, how, got, errors):
     assert run.said == {"got": got, "errors": errors}
 
 
-#: From the third SET on, who is connected already has a replica before it; who connects anew has the primary.
-OLD_PRIMARY = """
-faults:
-  - {fault: latency, name: switch, match: {commands: [SET]}, when: {nth: 3}, at: before_forward, delay: 1ms}
-  - fault: reply
-    name: old
-    match: {commands: "@write", connection: {opened_before: switch}}
-    at: before_forward
-    error: READONLY
-"""
-
-
-@pytest.mark.parametrize(
-    ("package", "script", "how", "last"),
-    [
-        ("redis@5.9.0", "npm_redis_set.mjs", "default", "READONLY"),
-        ("ioredis@5.11.1", "ioredis_set.mjs", "default", "READONLY"),
-        ("ioredis@5.11.1", "ioredis_set.mjs", "reconnect", "OK"),
-    ],
-)
-def test_stuck_on_the_old_primary(stage, npm, package, script, how, last):
-    """LibreChat#15500: connected to what is a replica now, it stays there; who connects anew on READONLY gets on."""
-    run = stage.play(OLD_PRIMARY, npm(package), script, how)
-    assert run.said == {"last": last, "failed": True}
-
-
 ACK_CUT = """
 faults:
   - fault: disconnect

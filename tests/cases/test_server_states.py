@@ -1,4 +1,4 @@
-"""The server is loading, or has forgotten the scripts: who waits or loads again, who answers with errors.
+"""The server has forgotten the scripts: who loads them again, who answers with errors.
 
 Takes the named client versions; gives proof that the profile brings the wrong outcome out, and only that.
 """
@@ -33,21 +33,3 @@ def test_forgotten_script_express(stage, npm, version, statuses):
     )
     assert run.said == statuses
     assert [fault for fault, *_ in run.fired] == ["cold-scripts"]
-
-
-LOADING = """
-faults:
-  - {fault: reply, when: {until: 1s}, at: before_forward, error: LOADING}
-"""
-
-
-@pytest.mark.parametrize(("version", "said"), [("5.2.1", "BusyLoadingError"), ("8.1.0", "v")])
-def test_loading(stage, python, version, said):
-    """redis-py 5.2.1 raises while the server loads; 8.1.0 tries again, on a new connection each time.
-
-    A second of loading, not three: its ten random waits are more than one second together, and not always more than three.
-    """
-    client = python(f"redis=={version}")
-    run = stage.play(LOADING, client, "get.py", before=[("SET", "k", "v")], when_ready=True)
-    assert run.said == said
-    assert run.fired == [("reply", "GET", "no")]

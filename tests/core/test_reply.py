@@ -10,7 +10,7 @@ from chaosproxy.core.reply import HEAD, LINE, ReplyFrame, ReplyFramer, elements
 from chaosproxy.core.resp import encode_array, encode_bulk, encode_command
 from chaosproxy.core.syntax import ProtocolError
 from chaosproxy.core.value import decode
-from tests.framing import drain, every_cut, pieces, run
+from tests.framing import drain, every_cut, measured, pieces, run
 from tests.wire import Wire
 
 
@@ -200,20 +200,6 @@ def test_the_end_of_a_long_line_in_pieces(end, cut):
     [passed] = run(framer, [end[-1]])[0]
     assert out + passed.raw == b"+" + b"x" * (LINE + 3) + b"".join(end)
     assert passed.whole is not cut
-
-
-def measured(framer, data):
-    """Feed, cut through, count; gives frames, bytes handed out, and the peak of memory in bytes."""
-    frames = []
-    out = 0
-    tracemalloc.start()
-    for piece in data:
-        framer.feed(piece)
-        frames += drain(framer)[0]
-        out += len(framer.cut_through())
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return frames, out + sum(len(each.raw) for each in frames), peak
 
 
 @pytest.mark.parametrize("header", [b"$67108864\r\n", b"*2\r\n$67108864\r\n", b"+"])

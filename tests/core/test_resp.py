@@ -8,7 +8,7 @@ import pytest
 from chaosproxy.core import resp
 from chaosproxy.core.resp import KEEP, KEEP_ALL, RequestFramer, encode_bulk, encode_command
 from chaosproxy.core.syntax import INLINE, ProtocolError
-from tests.framing import drain, every_cut, pieces, run
+from tests.framing import drain, every_cut, measured, pieces, run
 from tests.wire import Wire, decode
 
 PING = b"*1\r\n$4\r\nPING\r\n"
@@ -251,20 +251,6 @@ def test_an_inline_command_cut_through():
     [frame] = run(framer, [b" b'\r\nPI"])[0]
     assert (frame.args, frame.raw, frame.whole) == ([b"ECHO", b"a b"], b" b'\r\n", False)
     assert framer.rest() == b"PI"
-
-
-def measured(framer, data):
-    """Feed, cut through, count; gives frames, bytes handed out, and the peak of memory in bytes."""
-    frames = []
-    out = 0
-    tracemalloc.start()
-    for piece in data:
-        framer.feed(piece)
-        frames += drain(framer)[0]
-        out += len(framer.cut_through())
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return frames, out + sum(len(frame.raw) for frame in frames), peak
 
 
 def test_a_large_value_passes_in_little_memory():

@@ -178,24 +178,19 @@ def test_transactions_are_not_allowed():
         talk.expect_fired("expire_key", detail="")
 
 
-def test_the_transaction_cannot_be_carried_out():
-    """EXEC is refused for another reason: nothing has gone."""
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param("-LOADING Redis is loading", id="refused for another reason"),
+        pytest.param("*[+OK]", id="no reply of a server"),
+    ],
+)
+def test_the_transaction_cannot_be_carried_out(answer):
+    """Nothing has gone, and nonsense from the side connection is not taken for success."""
     with Talk(NOW) as talk:
         talk.client("GET k")
         talk.side(setting("AKE"))
-        talk.side("+OK", "+QUEUED", "+QUEUED", "+QUEUED", "-LOADING Redis is loading")
-        talk.expect_upstream("GET k")
-        talk.upstream("$-1")
-        talk.expect_client("$-1")
-        assert talk.skipped("expire_key") == ["refused"]
-
-
-def test_the_answer_is_no_reply_of_a_server():
-    """Nonsense from the side connection is not taken for success."""
-    with Talk(NOW) as talk:
-        talk.client("GET k")
-        talk.side(setting("AKE"))
-        talk.side("+OK", "+QUEUED", "+QUEUED", "+QUEUED", "*[+OK]")
+        talk.side("+OK", "+QUEUED", "+QUEUED", "+QUEUED", answer)
         talk.expect_upstream("GET k")
         talk.upstream("$-1")
         talk.expect_client("$-1")

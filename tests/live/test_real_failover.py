@@ -8,7 +8,7 @@ import pytest
 
 from chaosproxy.embedded import EmbeddedError, find_server
 from tests import servers
-from tests.net.pairs import AT_ONCE, info
+from tests.net.pairs import AT_ONCE, info, two_servers
 from tests.proxying import TURNED_AWAY, RunningProxy, serve_proxy, start_proxy, wait_for
 from tests.wire import Wire, encode
 
@@ -21,12 +21,8 @@ faults:
 @pytest.fixture(params=["redis70", "valkey9"])
 def two(request) -> Iterator[list[servers.Server]]:
     """A primary, and an empty server beside it."""
-    if reason := servers.available(request.param):
-        pytest.skip(reason)
-    running = [servers.start(request.param, *AT_ONCE) for _ in range(2)]
-    yield running
-    for server in running:
-        server.stop()
+    with two_servers(request.param, *AT_ONCE) as two:
+        yield two
 
 
 @pytest.fixture

@@ -3,18 +3,36 @@
 Takes two running servers; gives a Pair in a loop of its own.
 """
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
+
+import pytest
 
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.net.address import parse_upstream
 from chaosproxy.net.dial import Dialler
 from chaosproxy.net.loop import LoopThread
 from chaosproxy.net.pair import Node, Pair
+from tests import servers
 from tests.proxying import wait_for
 from tests.servers import Server
 
 #: A replica that comes is served at once, and so is a test.
 AT_ONCE = ("--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1")
+
+
+@contextmanager
+def two_servers(kind: str, *options: str) -> Iterator[list[Server]]:
+    """Two of a kind that know nothing of each other, as long as it lasts; skips where there is none."""
+    if reason := servers.available(kind):
+        pytest.skip(reason)
+    with ExitStack() as stack:
+        two = []
+        for _ in range(2):
+            two.append(servers.start(kind, *options))
+            stack.callback(two[-1].stop)
+        yield two
 
 
 def node(name: str, url: str, tls: Any = None) -> Node:

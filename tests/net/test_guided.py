@@ -3,7 +3,7 @@
 import pytest
 
 from chaosproxy.net.address import Address
-from tests import servers
+from tests.net.pairs import two_servers
 from tests.net.scripted import ScriptedSentinel
 from tests.proxying import serve_proxy, wait_for
 from tests.wire import Wire
@@ -12,12 +12,8 @@ from tests.wire import Wire
 @pytest.fixture(scope="module")
 def two():
     """Two servers that know nothing of each other."""
-    if reason := servers.available("redis70"):
-        pytest.skip(reason)
-    running = [servers.start("redis70") for _ in range(2)]
-    yield running
-    for server in running:
-        server.stop()
+    with two_servers("redis70") as two:
+        yield two
 
 
 @pytest.fixture

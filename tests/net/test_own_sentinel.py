@@ -5,8 +5,7 @@ import redis
 from redis.sentinel import Sentinel
 
 from chaosproxy.net.address import Address
-from tests import servers
-from tests.net.pairs import AT_ONCE
+from tests.net.pairs import AT_ONCE, two_servers
 from tests.proxying import serve_proxy, wait_for
 from tests.wire import Wire, decode
 
@@ -56,10 +55,7 @@ def test_an_emulated_failover(serve_own, redis70):
 
 def test_a_real_failover(serve_own):
     """With a standby: redis-py finds primary and replica by it, before and after, and its writes go to the right one."""
-    if reason := servers.available("redis70"):
-        pytest.skip(reason)
-    two = [servers.start("redis70", *AT_ONCE) for _ in range(2)]
-    try:
+    with two_servers("redis70", *AT_ONCE) as two:
         style = "sentinel, outage: 50ms, rejoin: 100ms"
         proxy, port = serve_own(two[0].url, style, standby=two[1].url)
         sentinel = Sentinel([("127.0.0.1", port)], socket_timeout=5)
@@ -76,9 +72,6 @@ def test_a_real_failover(serve_own):
         assert two[0].ask("ROLE")[0] == b"slave"
         primary.close()
         replica.close()
-    finally:
-        for server in two:
-            server.stop()
 
 
 def tries(what):

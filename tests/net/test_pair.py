@@ -8,8 +8,7 @@ import pytest
 from chaosproxy.net.loop import LoopThread
 from chaosproxy.net.pair import _offset
 from chaosproxy.net.pair_error import PairError, UnsurePairError
-from tests import servers
-from tests.net.pairs import AT_ONCE, info, make_pair, nothing, wait_equal
+from tests.net.pairs import AT_ONCE, info, make_pair, nothing, two_servers, wait_equal
 from tests.proxying import wait_for
 
 PATIENCE = 60
@@ -18,12 +17,8 @@ PATIENCE = 60
 @pytest.fixture(params=["redis70"])
 def two(request):
     """Two servers that know nothing of each other; tests/live/test_real_failover.py has more kinds."""
-    if reason := servers.available(request.param):
-        pytest.skip(reason)
-    running = [servers.start(request.param, *AT_ONCE) for _ in range(2)]
-    yield running
-    for server in running:
-        server.stop()
+    with two_servers(request.param, *AT_ONCE) as two:
+        yield two
 
 
 @pytest.fixture

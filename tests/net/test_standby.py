@@ -3,9 +3,8 @@
 import pytest
 
 from chaosproxy.net.standby import holds_back
-from tests import servers
 from tests.conversation import profile
-from tests.net.pairs import AT_ONCE, info
+from tests.net.pairs import AT_ONCE, info, two_servers
 from tests.proxying import serve_proxy, wait_for
 
 CALLED = "\nfaults:\n- {fault: failover, when: {trigger: manual}, style: %s}\n"
@@ -13,12 +12,8 @@ CALLED = "\nfaults:\n- {fault: failover, when: {trigger: manual}, style: %s}\n"
 
 @pytest.fixture(scope="module")
 def running():
-    if reason := servers.available("redis70"):
-        pytest.skip(reason)
-    two = [servers.start("redis70", *AT_ONCE) for _ in range(2)]
-    yield two
-    for server in two:
-        server.stop()
+    with two_servers("redis70", *AT_ONCE) as two:
+        yield two
 
 
 @pytest.fixture
