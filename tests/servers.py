@@ -7,6 +7,7 @@ of them stand beside each other and none of their commands comes onto PATH.
 
 import atexit
 import fcntl
+import itertools
 import os
 import platform
 import random
@@ -18,7 +19,7 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -29,6 +30,8 @@ from tests.wire import Wire
 
 START_TIMEOUT = 20.0
 TRIES = 5
+#: As many workers of one run have ports of their own.
+WORKERS = 16
 SLOTS = 16384
 
 
@@ -313,35 +316,36 @@ def _wait(done: Callable[[], bool], what: str) -> None:
 
 
 def free_port() -> int:
-    """Ask the kernel for a loopback port that is free now."""
+    """Find a loopback port that is free, and stays so: neither the kernel nor other tests of this run give it to anybody else.
+
+    So nobody listens there meanwhile, who comes back to it finds it free, and no client that looks for it has it as its own.
+    """
     return _free_port(cluster=False)
-
-
-def lasting_port() -> int:
-    """Find a port that the kernel gives to nobody, so that it is still free when a server comes back to it."""
-    low = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    while True:
-        port = random.randrange(10_000, low)
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
 
 
 def _free_port(*, cluster: bool) -> int:
     while True:
-        with socket.socket() as probe, socket.socket() as bus:
-            probe.bind(("127.0.0.1", 0))
-            port: int = probe.getsockname()[1]
-            if not cluster:
-                return port
+        port = next(_own_ports())
+        with socket.socket() as probe, socket.socket() as bus, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
             # A cluster node also listens 10,000 above.
-            if port + 10000 > 65535:
-                continue
-            try:
-                bus.bind(("127.0.0.1", port + 10000))
-            except OSError:
-                continue
+            if cluster:
+                bus.bind(("127.0.0.1", port + 10_000))
             return port
+
+
+@cache
+def _own_ports() -> Iterator[int]:
+    """Ports below those that the kernel chooses from, each worker's own, one after the other from anywhere on."""
+    low = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    # No number of a cluster's slot is taken for a port.
+    least = SLOTS + 1
+    count = (low - least) // WORKERS
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    first = least + worker % WORKERS * count
+    # Other runs may be on this machine, too. Hypothesis sets what `random` draws, the same in each worker.
+    begin = random.SystemRandom().randrange(count)
+    return itertools.cycle(first + (begin + number) % count for number in range(count))
 
 
 @cache

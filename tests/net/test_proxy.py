@@ -124,8 +124,7 @@ def test_server_that_goes_and_comes_back(serve_here, caplog, monkeypatch):
 
 def test_starts_without_a_server(serve_here, redis70):
     """It listens though nobody answers, and is not ready."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = servers.free_port()
     proxy = serve_here(f"redis://127.0.0.1:{port}")
     assert not proxy.service.survey.answered
     assert proxy.service.unready() == f"127.0.0.1:{port} does not answer"

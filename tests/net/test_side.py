@@ -10,6 +10,7 @@ from chaosproxy.core.resp import encode_command
 from chaosproxy.net.address import Address
 from chaosproxy.net.dial import Dialler
 from chaosproxy.net.side import Side
+from tests.servers import free_port
 
 PING = encode_command(b"PING")
 
@@ -82,8 +83,7 @@ def test_login(loop, side_of, redis70, protocol):
 
 def test_server_is_down(loop, side_of):
     """Nobody there: None, and once there is, the next question is answered."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()
     side = side_of(port)
     assert ask(loop, side, (b"PING",)) is None
     with socket.create_server(("127.0.0.1", port)) as server:

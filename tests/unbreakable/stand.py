@@ -146,7 +146,7 @@ class Stand:
 
 def start(kind: str, *options: str, proxy: tuple[str, ...] = (), profile: str = "calm") -> Stand:
     """Start both. Raises Unavailable."""
-    port = servers.lasting_port()
+    port = servers.free_port()
     server = start_on(port, kind, *options)
     stand = Stand(kind, options, port, server, start_proxy(server.url, profile, *proxy))
     stand.settle()

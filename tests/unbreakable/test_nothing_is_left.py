@@ -17,7 +17,7 @@ from tests.unbreakable.stand import Stand, until
 @pytest.mark.parametrize("third", range(3))
 def test_tasks(third):
     """Clients are reset, closed, or lose their server, in each phase in turn; then the loop has what it had before."""
-    port = servers.lasting_port()
+    port = servers.free_port()
     server = stands.start_on(port, "redis70")
     proxy = serve_proxy(server.url)
     stand = Stand("redis70", (), port, server, proxy)

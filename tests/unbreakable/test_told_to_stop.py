@@ -109,7 +109,7 @@ def test_under_load(redis70, profile, size):
 @pytest.fixture
 def stand(request):
     """A proxy under one profile, which is told to stop."""
-    port = servers.lasting_port()
+    port = servers.free_port()
     server = start_on(port, "redis70")
     made = Stand("redis70", (), port, server, start_proxy(server.url))
     yield made
