@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from collections.abc import Callable
@@ -46,6 +47,7 @@ class RunningProxy:
     sentinel: int = 0
     stderr: str = ""
     _stop: Callable[[], None] = field(default=lambda: None, repr=False)
+    _stopping: bool = False
 
     def connect(self, *, resp: int = 2) -> Wire:
         """Open a raw connection through it."""
@@ -54,10 +56,12 @@ class RunningProxy:
     def events(self, fault: str | None = None) -> list[dict[str, Any]]:
         """Everything that fired so far, or what one fault did."""
         if self.service is not None:
+            self._settle()
             events = self.service.journal.events()
         else:
             assert self.folder is not None
-            lines = (self.folder / "events.jsonl").read_text().splitlines()
+            # What stands behind the last line end is still being written.
+            lines = (self.folder / "events.jsonl").read_text().split("\n")[:-1]
             events = [json.loads(line) for line in lines[1:]]
         return [event for event in events if fault is None or event["fault"] == fault]
 
@@ -66,9 +70,43 @@ class RunningProxy:
         wait_for(lambda: len(self.events(fault)) >= count, f"{count} events")
         return self.events(fault)
 
+    def received(
+        self, wire: Wire, count: int, act: Callable[[], object]
+    ) -> list[tuple[float, bytes]]:
+        """What so many reads of a client give once `act` is done, and when: each is read as soon as the proxy has sent it.
+
+        Only in this process: it is the proxy's loop that reads, which a busy machine keeps waiting no less than the proxy itself.
+        """
+        assert self.service is not None
+        loop, found, over = self.service._loop, [], threading.Event()
+
+        def readable() -> None:
+            found.append((time.monotonic(), wire.socket.recv(1 << 16)))
+            if len(found) == count or not found[-1][1]:
+                loop.loop.remove_reader(wire.socket)
+                over.set()
+
+        loop.call(lambda: loop.loop.add_reader(wire.socket, readable))
+        try:
+            act()
+            assert over.wait(START_TIMEOUT), f"{count} pieces, and there were {found}"
+        finally:
+            loop.call(lambda: loop.loop.remove_reader(wire.socket))
+        assert found[-1][1], "it ended"
+        return found
+
+    def wait_held(self, count: int = 1) -> None:
+        """Wait until a rule holds up something of so many clients: what is sent from now on comes behind that."""
+        wait_for(lambda: self.metric("held_commands") == count, f"{count} to be held")
+
+    def wait_clients(self, count: int = 1) -> None:
+        """Wait until it has so many clients, however far each has got in."""
+        wait_for(lambda: self.metric("connections") == count, f"{count} clients")
+
     def metric(self, name: str, **labels: str) -> float:
         """Sum of the samples of that name (without `chaosproxy_`) that carry these labels; 0 if there are none."""
         if self.service is not None:
+            self._settle()
             text = self.service.metrics("")[1].decode()
         else:
             text = self.get("/metrics")[1]
@@ -78,6 +116,13 @@ class RunningProxy:
             for sample in family.samples
             if sample.name == f"chaosproxy_{name}" and labels.items() <= sample.labels.items()
         )
+
+    def _settle(self) -> None:
+        """Let the loop end what it is at: bytes are sent before what they tell of is written down."""
+        assert self.service is not None
+        loop = self.service._loop
+        if loop._thread.is_alive() and not self._stopping:
+            loop.call(lambda: None, START_TIMEOUT)
 
     def get(self, path: str, **headers: str) -> tuple[int, str]:
         """Ask the control address; gives status and text."""
@@ -103,6 +148,7 @@ class RunningProxy:
     def stop(self) -> None:
         """End it; twice is once."""
         stop, self._stop = self._stop, lambda: None
+        self._stopping = True
         stop()
 
     def __enter__(self) -> Self:

@@ -7,26 +7,30 @@ from collections import Counter
 
 import pytest
 
+from chaosproxy.net.address import Address, parse_address
 from chaosproxy.profile import load
+from tests.busy import measured
 from tests.proxying import TURNED_AWAY, serve_proxy, source_of, wait_for
+from tests.servers import free_port
 from tests.wire import Wire, decode
 
 ALL = "faults:\n- {fault: admit, %s}\n"
 #: bullmq#4585: at the second BZPOPMIN everybody is cut off, and nobody gets in for a while.
-NOBODY_GETS_IN = """
+AWAY = 1.5
+NOBODY_GETS_IN = f"""
 faults:
 - fault: disconnect
   name: crash
-  match: {commands: BZPOPMIN}
-  when: {nth: 2}
+  match: {{commands: BZPOPMIN}}
+  when: {{nth: 2}}
   at: before_forward
   how: reset
   who: all
 - fault: admit
   name: away
   new_connections: refuse
-  for: 700ms
-  when: {armed_by: crash}
+  for: {AWAY}s
+  when: {{armed_by: crash}}
 """
 
 
@@ -39,13 +43,29 @@ def refused(port):
     return False
 
 
+def at_its_own_port(server, profile="calm"):
+    """A proxy at a port that nobody else is given while it does not listen there."""
+    return serve_proxy(server.url, profile, listen=Address("127.0.0.1", free_port()))
+
+
+def in_force(proxy, rules, look):
+    """Put a profile in force and look, before anything else can happen in the proxy; gives what was seen."""
+    profile = load([source_of(rules)])
+
+    def both():
+        proxy.service._proxy.use(profile, 1)
+        return look()
+
+    return proxy.service._loop.call(both)
+
+
 def test_refused_for_a_while(redis70):
     """Connecting fails, with whatever address it is tried; those who are in stay; the same port comes back."""
-    with serve_proxy(redis70.url) as proxy, proxy.connect() as old:
+    with at_its_own_port(redis70) as proxy, proxy.connect() as old:
         assert old.ask("PING") == "PONG"
         began = time.monotonic()
-        proxy.use(ALL % "new_connections: refuse, for: 500ms")
-        assert refused(proxy.port)
+        rule = ALL % "new_connections: refuse, for: 500ms"
+        assert in_force(proxy, rule, lambda: refused(proxy.port))
         assert old.ask("PING") == "PONG"
         wait_for(lambda: not refused(proxy.port), "the door")
         assert time.monotonic() - began >= 0.49
@@ -58,7 +78,7 @@ def test_refused_for_a_while(redis70):
 
 def test_refused_until_another_profile(redis70):
     """Without `for` nobody gets in until another profile is in force."""
-    with serve_proxy(redis70.url, ALL % "new_connections: refuse") as proxy:
+    with at_its_own_port(redis70, ALL % "new_connections: refuse") as proxy:
         time.sleep(0.2)
         assert refused(proxy.port)
         proxy.use("calm")
@@ -73,7 +93,7 @@ def test_refused_until_another_profile(redis70):
 
 def test_shut_and_opened_again_and_again(redis70):
     """Switches that come quickly leave the door as the last one says, and nobody listens twice."""
-    with serve_proxy(redis70.url) as proxy:
+    with at_its_own_port(redis70) as proxy:
         for _ in range(20):
             proxy.use(ALL % "new_connections: refuse, for: 20ms")
             proxy.use("calm")
@@ -95,7 +115,7 @@ def test_nobody_is_lost_at_the_door(redis70, monkeypatch, loop):
         while not over.is_set():
             try:
                 with Wire(port) as wire:
-                    wire.socket.settimeout(5)
+                    wire.socket.settimeout(15)
                     met[wire.ask("PING")] += 1
             except TimeoutError:
                 met["lost"] += 1
@@ -103,21 +123,26 @@ def test_nobody_is_lost_at_the_door(redis70, monkeypatch, loop):
                 met[type(error).__name__] += 1
                 time.sleep(0.001)
 
-    with serve_proxy(redis70.url) as proxy:
+    with at_its_own_port(redis70) as proxy:
         threads = [threading.Thread(target=knock, args=(proxy.port,)) for _ in range(4)]
         for thread in threads:
             thread.start()
-        for _ in range(60):
+
+        def shut_and_open():
             proxy.use(ALL % "new_connections: refuse, for: 60s")
             time.sleep(0.002)
             proxy.use("calm")
             time.sleep(0.02)
+            return met["PONG"] > 20 and met["ConnectionRefusedError"] > 0
+
+        for _ in range(60):
+            shut_and_open()
+        # On a busy machine it takes longer until all has been met.
+        wait_for(shut_and_open, "some to be let in and some to be refused", 60)
         over.set()
         for thread in threads:
             thread.join(20)
         assert met["lost"] == 0, met
-        assert met["PONG"] > 20
-        assert met["ConnectionRefusedError"] > 0
 
 
 def test_two_refusals_in_a_row(redis70):
@@ -127,28 +152,40 @@ def test_two_refusals_in_a_row(redis70):
         "- {fault: admit, name: a, new_connections: refuse, for: 200ms}\n"
         "- {fault: admit, name: b, new_connections: refuse, for: 200ms, when: {from: 2s}}\n"
     )
-    with serve_proxy(redis70.url) as proxy:
+    with at_its_own_port(redis70) as proxy:
+        # What shuts and opens says so itself: whoever looks now and then can miss a time on a busy machine.
+        routes, seen = proxy.service._proxy.routes, []
+        shut, reopen = routes.close, routes.open
+
+        def close():
+            shut()
+            seen.append((time.monotonic() - began, refused(proxy.port)))
+
+        async def open_again():
+            await reopen()
+            seen.append((time.monotonic() - began, refused(proxy.port)))
+
+        door = proxy.service._proxy.door._all
+        door._close, door._listen = close, open_again
         began = time.monotonic()
         proxy.use(rules)
-        assert refused(proxy.port)
-        wait_for(lambda: not refused(proxy.port), "the door")
-        assert 0.19 < time.monotonic() - began < 2
-        wait_for(lambda: refused(proxy.port), "the second rule")
-        assert time.monotonic() - began > 1.99
-        wait_for(lambda: not refused(proxy.port), "the door")
-        assert time.monotonic() - began > 2.19
+        wait_for(lambda: len(seen) == 4, "both rules")
+        assert [is_refused for _, is_refused in seen] == [True, False, True, False]
+        _, first, second, end = [at for at, _ in seen]
+        assert first > 0.19
+        assert second > 1.99
+        assert end > 2.19
 
 
 def test_refused_on_a_unix_socket(redis70, tmp_path):
     """A path that nobody listens on is refused as well, and comes back."""
-    from chaosproxy.net.address import parse_address
-
     path = tmp_path / "proxy.sock"
     listen = parse_address(f"unix://{path}")
     with serve_proxy(redis70.url, listen=listen) as proxy:
         assert path.exists()
-        proxy.use(ALL % "new_connections: refuse, for: 300ms")
-        assert not path.exists()
+        assert in_force(
+            proxy, ALL % "new_connections: refuse, for: 300ms", lambda: not path.exists()
+        )
         wait_for(path.exists, "the socket")
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(path))
@@ -158,20 +195,22 @@ def test_refused_on_a_unix_socket(redis70, tmp_path):
 
 def test_everybody_is_cut_off_and_nobody_gets_in(redis70):
     """bullmq#4585: blocked consumers lose their connections at once, and cannot come back for as long as that."""
-    with serve_proxy(redis70.url, NOBODY_GETS_IN) as proxy:
+    with at_its_own_port(redis70) as proxy, measured() as busy:
+        proxy.use(NOBODY_GETS_IN)
         wires = [proxy.connect() for _ in range(3)]
         wires[0].send("BZPOPMIN", "jobs", 0)
         wires[1].ask("PING")
+        wait_for(lambda: b"cmd=bzpopmin" in redis70.ask("CLIENT", "LIST"), "the first to wait")
         assert wires[0].silent(0.1)
+        began = time.monotonic()
         wires[2].send("BZPOPMIN", "jobs", 0)
         ends = [wire.read_to_end() for wire in wires]
-        began = time.monotonic()
         for wire in wires:
             wire.close()
         assert ends == [(b"", "RST")] * 3
         assert refused(proxy.port)
         wait_for(lambda: not refused(proxy.port), "the door")
-        assert 0.5 < time.monotonic() - began < 3
+        assert AWAY - 0.01 < time.monotonic() - began < AWAY + 2 + busy.lost
         with proxy.connect() as wire:
             redis70.ask("ZADD", "jobs", 1, "job")
             assert wire.ask("BZPOPMIN", "jobs", 1)[1] == b"job"
@@ -198,15 +237,21 @@ def test_reset(redis70, what):
 def test_never_answered(redis70):
     """Taken in, and then nothing; the server never hears of it, and another profile lets it in with all it said."""
     with serve_proxy(redis70.url, ALL % "new_connections: accept_silent") as proxy:
-        before = redis70.ask("INFO", "clients").split(b"\r\n")[1]
+        before = clients_of(redis70)
         with proxy.connect() as wire:
             wire.send("PING")
+            proxy.wait_clients()
             assert wire.silent(0.3)
-            assert redis70.ask("INFO", "clients").split(b"\r\n")[1] == before
+            assert clients_of(redis70) <= before
             proxy.use("calm")
             assert decode(wire.read()[0]) == "PONG"
         (event,) = proxy.wait_events()
         assert (event["told"], event["detail"]) == ("nothing", "accept_silent")
+
+
+def clients_of(server):
+    """The numbers of a server's clients; those that have just left may still be there."""
+    return {line.split()[0] for line in server.ask("CLIENT", "LIST").splitlines()}
 
 
 @pytest.mark.parametrize("speak", [False, True])
@@ -223,14 +268,14 @@ def test_told_an_error(redis70, speak):
 
 def test_kept_waiting(redis70):
     """What it says meanwhile is kept, and answered when it is let in."""
-    with serve_proxy(redis70.url, ALL % "delay: 300ms") as proxy:
+    with serve_proxy(redis70.url, ALL % "delay: 300ms") as proxy, measured() as busy:
         began = time.monotonic()
         with proxy.connect() as wire:
             assert wire.ask("PING") == "PONG"
-            assert 0.29 < time.monotonic() - began < 2
-            began = time.monotonic()
+            assert 0.29 < time.monotonic() - began < 2 + busy.lost
+            began, lost = time.monotonic(), busy.lost
             assert wire.ask("PING") == "PONG"
-            assert time.monotonic() - began < 0.25
+            assert time.monotonic() - began < 0.25 + busy.lost - lost
         (event,) = proxy.wait_events()
         assert (event["told"], event["delay"], event["outcome"]) == ("late", 0.3, "ok")
 
@@ -240,7 +285,7 @@ def test_left_while_it_was_kept_waiting(redis70):
     with serve_proxy(redis70.url, ALL % "delay: 60s, new_connections: reset") as proxy:
         wire = proxy.connect()
         wire.send("PING")
-        time.sleep(0.1)
+        proxy.wait_clients()
         wire.reset()
         (event,) = proxy.wait_events()
         assert event["detail"] == "reset: the connection ended while it was kept waiting"
@@ -252,6 +297,7 @@ def test_let_in_by_another_profile(redis70):
     with serve_proxy(redis70.url, ALL % "delay: 60s, new_connections: reset") as proxy:
         with proxy.connect() as wire:
             wire.send("PING")
+            proxy.wait_clients()
             assert wire.silent(0.1)
             proxy.use("calm")
             assert decode(wire.read()[0]) == "PONG"
@@ -308,14 +354,17 @@ def test_many_at_once(redis70):
 
 
 @pytest.fixture
-def taken(redis70):
+def taken(redis70, caplog):
     """A proxy that wants to listen again, on a port that somebody else has taken meanwhile."""
-    with serve_proxy(redis70.url) as proxy:
-        proxy.use(ALL % "new_connections: refuse, for: 100ms")
-        assert refused(proxy.port)
-        with socket.create_server(("127.0.0.1", proxy.port)) as other:
+    with at_its_own_port(redis70) as proxy:
+
+        def look():
+            assert refused(proxy.port)
+            return socket.create_server(("127.0.0.1", proxy.port))
+
+        with in_force(proxy, ALL % "new_connections: refuse, for: 100ms", look) as other:
             other.settimeout(5)
-            time.sleep(0.3)
+            wait_for(lambda: "cannot listen again" in caplog.text, "an attempt")
             with socket.create_connection(("127.0.0.1", proxy.port), 10):
                 other.accept()[0].close()
             yield proxy, other
@@ -364,7 +413,7 @@ def test_shut_while_it_begins_to_listen(redis70):
     """A door that is to be shut again before it is open ends up shut."""
     shut = load([source_of(ALL % "new_connections: refuse")])
     calm = load([source_of("calm")])
-    with serve_proxy(redis70.url, ALL % "new_connections: refuse") as proxy:
+    with at_its_own_port(redis70, ALL % "new_connections: refuse") as proxy:
         assert refused(proxy.port)
         both = lambda: [proxy.service._proxy.use(profile, 1) for profile in (calm, shut)]  # noqa: E731
         proxy.service._loop.call(both)
