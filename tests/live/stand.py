@@ -34,7 +34,7 @@ faults:
 TEMPORARY = b":chaosproxy:"
 #: So many of a test's failures are shown.
 MOST = 30
-#: How long an event may take to be written once the client has its reply, in seconds.
+#: How long it is waited whether there is an event once the client has its reply, in seconds.
 PATIENCE = 2.0
 
 
@@ -226,7 +226,7 @@ class Stand:
         after = self.journal.last
         yield
         with suppress(TimeoutError):
-            wait_for(lambda: self.journal.last >= after + len(how), "the events", PATIENCE)
+            wait_for(lambda: self.journal.last >= after + len(how), "the events")
         events = self.journal.events(after)
         if sorted(event.get("detail", "") for event in events) != sorted(how):
             self.fail(what, "wanted", how, "got", events)

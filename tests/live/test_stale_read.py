@@ -3,6 +3,7 @@
 Takes every kind of server, alone and as a cluster of one node; gives proof by the replies that the server itself gave then.
 """
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.reply import elements
 from tests import servers
 from tests.calls import SETUP, SETUP_NEWER, Call
-from tests.proxying import RunningProxy, serve_proxy
+from tests.proxying import RunningProxy, serve_proxy, wait_for
 from tests.servers import Server
 from tests.tools.make_command_table import command_reply
 from tests.wire import Wire, WireError, decode, encode
@@ -141,6 +142,9 @@ ELSEWHERE = {
 }  # fmt: skip
 #: Sets have no order, and RESTORE makes them anew; their members are the same.
 UNORDERED = {"SMEMBERS", "SSCAN", "SUNION", "SDIFF", "SINTER"}
+#: Their replies are times left, which run down; of those a busy machine may let so much go by between two looks.
+LEFT = {"TTL": 30, "PTTL": 30_000, "HTTL": 30, "HPTTL": 30_000}
+TIME = re.compile(rb"(?<=:)[1-9][0-9]{2,}(?=\r)")
 LIBRARY = "#!lua name=stale\nredis.register_function{function_name='stale_f', callback=function(keys) return redis.call('GET', keys[1]) end, flags={'no-writes'}}"
 
 
@@ -289,10 +293,11 @@ def same(call: Call, got: bytes, expected: bytes) -> bool:
         return sorted(got.split(b"\r\n")) == sorted(expected.split(b"\r\n"))
     if got == expected:
         return True
-    if call[0] != "PTTL" or got[:1] != expected[:1]:
+    if call[0] not in LEFT or TIME.sub(b"", got) != TIME.sub(b"", expected):
         return False
-    numbers = [int(raw.rstrip(b"\r\n").rpartition(b":")[2]) for raw in (got, expected)]
-    return 0 <= numbers[1] - numbers[0] < 2000
+    numbers = zip(TIME.findall(expected), TIME.findall(got), strict=True)
+    # One more where that was rounded.
+    return all(-1 <= int(before) - int(after) < LEFT[call[0]] for before, after in numbers)
 
 
 @both
@@ -324,21 +329,27 @@ def test_a_lag(bench):
     server = bench.server
     server.ask("FLUSHALL")
     with proxied(server, profile("lag: 400ms")) as (_, client):
-        start = time.monotonic()
-        client.ask("SET", "k", "one")
-        written = time.monotonic()
-        seen = set()
-        while time.monotonic() < start + 1.2:
-            before = time.monotonic()
-            value = client.ask("GET", "k")
-            seen.add(value)
-            if value is None:
+
+        def watch(key: str) -> bool:
+            """Write, and look until that is seen; gives whether it was not seen before."""
+            start = time.monotonic()
+            client.ask("SET", key, "one")
+            written = time.monotonic()
+            was_unseen = False
+            while True:
+                before = time.monotonic()
+                value = client.ask("GET", key)
+                if value is not None:
+                    assert value == b"one"
+                    assert time.monotonic() > start + 0.4
+                    return was_unseen
                 assert before < written + 0.4 + 0.05
-            else:
-                assert time.monotonic() > start + 0.4
-        assert seen == {None, b"one"}
+                was_unseen = True
+
+        # A busy machine may look for the first time when the lag is over.
+        assert any(watch(f"k{number}") for number in range(10))
         # Unchanged since: it is read as it is, however often.
-        assert client.ask("GET", "k") == b"one"
+        assert client.ask("GET", "k0") == b"one"
 
 
 def test_its_time_to_live(bench):
@@ -348,13 +359,14 @@ def test_its_time_to_live(bench):
     with proxied(server, profile("behind: 1")) as (_, client):
         client.ask("SET", "k", "v", "EX", "100")
         client.ask("PERSIST", "k")
-        assert 99 <= client.ask("TTL", "k") <= 100
+        assert 70 <= client.ask("TTL", "k") <= 100
         assert server.ask("TTL", "k") == -1
-        client.ask("SET", "s", "v", "PX", "150")
+        began = time.monotonic()
+        client.ask("SET", "s", "v", "PX", "1500")
         client.ask("SET", "s", "w")
         assert client.ask("GET", "s") == b"v"
-        time.sleep(0.2)
-        assert client.ask("GET", "s") is None
+        wait_for(lambda: client.ask("GET", "s") is None, "the end of what it was")
+        assert time.monotonic() - began >= 1.5
         assert server.ask("GET", "s") == b"w"
 
 
