@@ -81,6 +81,7 @@ class Service:
         self._control: ControlServer | None = None
         self._open_events()
         self._loop = LoopThread()
+        self.settle = partial(self._loop.settle, _SOON)  # bytes leave before they are written of
         try:
             try:
                 #: What the server said it is.

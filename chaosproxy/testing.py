@@ -118,7 +118,8 @@ class ChaosProxy:
         self.service.trigger(name)
 
     def events(self, fault: str | None = None) -> list[dict[str, Any]]:
-        """What has fired in this test, or what one fault did."""
+        """What has fired in this test, or what one fault did: all that clients have been told by now, too."""
+        self.service.settle()
         events = self.service.journal.events(self._first)
         return [event for event in events if fault in {None, event["fault"]}]
 
@@ -162,8 +163,8 @@ class ChaosProxy:
 
     def begin(self) -> None:
         """A test begins: what was before is not its own."""
-        self._first = self.service.journal.last
         self._before = self._fired()
+        self._first = self.service.journal.last
 
     def told(self) -> str:
         """What has happened in this test, for people."""
@@ -193,6 +194,7 @@ class ChaosProxy:
         return self._drawn
 
     def _fired(self) -> Counter[str]:
+        self.service.settle()
         found: Counter[str] = Counter()
         for fault in self.service.totals():
             found[fault["name"]] += fault["fired"]

@@ -118,11 +118,10 @@ class RunningProxy:
         )
 
     def _settle(self) -> None:
-        """Let the loop end what it is at: bytes are sent before what they tell of is written down."""
+        """Let the loop end what it is at: bytes leave before what they tell of is written down."""
         assert self.service is not None
-        loop = self.service._loop
-        if loop._thread.is_alive() and not self._stopping:
-            loop.call(lambda: None, START_TIMEOUT)
+        if not self._stopping:
+            self.service._loop.settle(START_TIMEOUT)
 
     def get(self, path: str, **headers: str) -> tuple[int, str]:
         """Ask the control address; gives status and text."""

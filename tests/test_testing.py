@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 
@@ -119,6 +120,28 @@ def test_what_fired(proxy):
     assert get(proxy) == 2
     proxy.calm()
     assert proxy.fired("lie") == 2
+
+
+def test_what_a_client_was_told_has_fired(proxy, monkeypatch):
+    """Who has the reply finds the event, and the count, though they are written down after it; the next test finds neither."""
+    record = proxy.service.journal.record
+
+    def late(*args):
+        time.sleep(0.3)
+        record(*args)
+
+    monkeypatch.setattr(proxy.service.journal, "record", late)
+    proxy.use(yaml=LIE)
+    assert get(proxy) == 1
+    assert len(proxy.events("lie")) == 1
+    assert get(proxy) == 1
+    assert proxy.fired("lie") == 2
+    assert get(proxy) == 1
+    proxy.begin()
+    assert (proxy.events(), proxy.fired("lie")) == ([], 0)
+    # And later it is as it was.
+    proxy.service._loop.call(lambda: None)
+    assert (proxy.events(), proxy.fired("lie")) == ([], 0)
 
 
 def test_a_name_that_no_fault_had(proxy):

@@ -94,6 +94,12 @@ class LoopThread:
             raise BusyError
         return future
 
+    def settle(self, timeout: float) -> None:
+        """Wait until it has done what it is at, so many seconds at most; one that has ended is at nothing."""
+        if self.loop.is_running():
+            with suppress(TimeoutError):
+                self.call(lambda: None, timeout)
+
     def stop(self) -> None:
         """End the loop, and whatever still runs in it."""
         if self._thread.is_alive():

@@ -106,6 +106,20 @@ def test_what_has_begun_is_waited_for(loop):
         loop.run(fails_too(), 5)
 
 
+def test_settled(loop, held):
+    """What it is at is waited for, and not for ever; once it has ended there is nothing to wait for."""
+    began = time.monotonic()
+    loop.settle(0.05)
+    assert time.monotonic() - began >= 0.05
+    done = []
+    loop.loop.call_soon_threadsafe(lambda: done.append("done"))
+    held.set()
+    loop.settle(10)
+    assert done == ["done"]
+    loop.stop()
+    loop.settle(10)
+
+
 def test_a_lock_that_is_not_free_in_time():
     """Nobody waits for another for ever, unless that is asked for."""
     lock = threading.Lock()
