@@ -37,7 +37,10 @@ class Guard:
             return
         # The bytes as they came: the base reads them as latin-1.
         given = headers.get("Authorization", "").encode("latin-1", "replace")
-        if not hmac.compare_digest(given, b"Bearer " + self.token.encode()):
+        # RFC 7235: the scheme in any case, blanks, and what the scheme makes of the rest.
+        scheme, _, said = given.partition(b" ")
+        known = hmac.compare_digest(said.lstrip(b" "), self.token.encode().lstrip(b" "))
+        if not known or scheme.lower() != b"bearer":
             raise Refused(
                 HTTPStatus.UNAUTHORIZED, "a token is needed", {"WWW-Authenticate": "Bearer"}
             )
