@@ -104,12 +104,12 @@ class Behind:
         from chaosproxy.net.pair import Node  # noqa: PLC0415
         from chaosproxy.net.standby import Standby  # noqa: PLC0415
 
-        plan = self._plan
+        plan, limits = self._plan, self._proxy.counts.limits
         dialler = Dialler(plan.upstream.address, plan.upstream_tls, plan.connect_timeout)
         other = Dialler(standby.address, plan.standby_tls, plan.connect_timeout)
         self._standby = Standby(
-            Node("upstream", plan.upstream, dialler),
-            Node("standby", standby, other),
+            Node("upstream", plan.upstream, dialler, limits),
+            Node("standby", standby, other, limits),
             self._proxy.world,
             lambda: self._primaries,
             disposable=plan.disposable,

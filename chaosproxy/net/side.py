@@ -9,9 +9,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from chaosproxy.core.passing import TOO_LARGE
 from chaosproxy.core.reply import ReplyFramer
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.syntax import ProtocolError
+from chaosproxy.counts import Limits
 from chaosproxy.net.dial import DialError, Dialler
 
 #: Who the proxy is in the server's CLIENT LIST.
@@ -31,7 +33,7 @@ class Side:
     """Side connections to one server, one for each database and protocol that was asked for, made when needed.
 
     `username` and `password` are the upstream URL's. Questions to one database are answered in the order
-    they were asked. A server that says more than `most` bytes to one has not answered it.
+    they were asked. Of what a server says to one no more than `most` bytes are held; `limits` counts where it says more.
     """
 
     def __init__(
@@ -42,17 +44,19 @@ class Side:
         patience: float = PATIENCE,
         *,
         most: int = MOST,
+        limits: Limits | None = None,
     ) -> None:
         self._dialler = dialler
         self._username = (username or "").encode()
         self._password = (password or "").encode()
         self._patience = patience
         self.most = most
+        self._limits = limits or Limits()
         self._open: dict[tuple[int, int], _Connection] = {}
         self._told = ""
 
     def ask(self, requests: Sequence[bytes], db: int, protocol: int, done: Done) -> None:
-        """Send the requests, in order; `done` gets their raw replies.
+        """Send the requests, in order; `done` gets their raw replies, TOO_LARGE in place of a last one that is not held.
 
         None if they could not all be answered: then it is not known which of them took effect. `done`
         is never called from in here.
@@ -60,7 +64,9 @@ class Side:
         connection = self._open.get((db, protocol))
         if connection is None or connection.lost:
             setup = self._setup(db, protocol)
-            connection = _Connection(self._dialler, setup, self._patience, self.most, self._tell)
+            connection = _Connection(
+                self._dialler, setup, self._patience, self.most, self._tell, limits=self._limits
+            )
             self._open[db, protocol] = connection
         connection.ask(requests, done)
 
@@ -81,6 +87,12 @@ class Side:
         self.ask([encode_command(*args)], db, protocol, done)
         answer: bytes | None = await future
         return answer
+
+    def another(self, dialler: Dialler, username: str | None, password: str | None) -> "Side":
+        """Make one to another server, with what goes for this one."""
+        return Side(
+            dialler, username, password, self._patience, most=self.most, limits=self._limits
+        )
 
     def retarget(self, dialler: Dialler) -> None:
         """Speak to another server from now on; what the old one has not answered is answered with None."""
@@ -134,8 +146,11 @@ class _Connection(asyncio.Protocol):
         patience: float,
         most: int,
         tell: Callable[[str], None],
+        *,
+        limits: Limits,
     ) -> None:
         self._tell = tell
+        self._limits = limits
         self._loop = asyncio.get_running_loop()
         self._patience = patience
         self._most = most
@@ -169,19 +184,17 @@ class _Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Sort replies: first those to the set-up, then one after the other those to what was asked."""
-        if self.lost:
-            return
         self._framer.feed(data)
         try:
-            while (frame := self._framer.next()) is not None:
+            while not self.lost and (frame := self._framer.next()) is not None:
                 if frame.kind != _PUSH:
                     self._take(frame.raw)
         except ProtocolError as error:
             self._fail(f"not a reply: {error.text}")
             return
         told = self._asks[0].size if self._asks else 0
-        if told + self._framer.partial > self._most:
-            self._fail(f"an answer of more than {self._most} bytes")
+        if not self.lost and told + self._framer.partial > self._most:
+            self._too_large()
 
     def connection_lost(self, error: Exception | None) -> None:
         """The server has closed it, or we have."""
@@ -205,12 +218,26 @@ class _Connection(asyncio.Protocol):
                 self._waiting.clear()
         elif self._asks:
             ask = self._asks[0]
-            ask.replies.append(raw)
             ask.size += len(raw)
+            if ask.size > self._most:
+                self._too_large()
+                return
+            ask.replies.append(raw)
             if len(ask.replies) == ask.owed:
                 self._asks.popleft()
                 ask.timer.cancel()
                 ask.done(ask.replies)
+
+    def _too_large(self) -> None:
+        """The answer that comes now is not held. Where it is the last one to a question, all were carried out, and that is told."""
+        self._limits.reached("reply")
+        why = f"an answer of more than {self._most} bytes"
+        if self._ready and self._asks and len(self._asks[0].replies) + 1 == self._asks[0].owed:
+            self._tell(why)
+            ask = self._asks.popleft()
+            ask.timer.cancel()
+            self._loop.call_soon(ask.done, [*ask.replies, TOO_LARGE])
+        self._fail(why)
 
     def _fail(self, why: str) -> None:
         """Nothing more will be answered here. Whatever is asked next gets a new connection."""

@@ -131,7 +131,7 @@ class Standby:
         route.dialler = node.dialler
         route.side.close()
         who = node.upstream
-        route.side = Side(node.dialler, who.username, who.password, most=route.side.most)
+        route.side = route.side.another(node.dialler, who.username, who.password)
 
     def lead_to_standby(self, route: Route) -> None:
         """Have a route lead to the server that is the standby now."""

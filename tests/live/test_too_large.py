@@ -77,6 +77,29 @@ def test_an_exec_with_a_swallowed_write(any_server):
         assert dict(proxy.service.limits.items())["reply"] == 1
 
 
+def test_an_answer_on_the_side(redis70, redis62):
+    """The same of what is asked on a side connection, where the limit is 16 MiB: to this server, and to its standby."""
+    for server in (redis70, redis62):
+        server.ask("SET", "k", "x" * (17 << 20))
+    rules = f"{DROP}- {{fault: run, match: {{commands: PING}}, at: before_forward, where: standby, commands: [[GET, k]]}}\n"
+    with (
+        serve_proxy(redis70.url, rules, standby=redis62.url, max_buffer=MOST) as proxy,
+        proxy.connect() as wire,
+    ):
+        assert wire.ask("WATCH", "w") == "OK"
+        assert len(wire.ask("GETDEL", "k")) == 17 << 20
+        assert redis70.ask("EXISTS", "k") == 0
+        assert dict(proxy.service.limits.items())["reply"] == 1
+        assert wire.ask("PING") == "PONG"
+        assert dict(proxy.service.limits.items())["reply"] == 2
+        dropped, ran = proxy.service.status()
+        assert dropped["skipped"] == {"too_large": 1}
+        assert (ran["matched"], ran["fired"]) == (1, 1)
+        (event,) = proxy.events()
+        assert (event["fault"], event["applied"], event["told"]) == ("run", "yes", "ok")
+        assert event["detail"] == "CHAOSPROXY the answer is too large to be held"
+
+
 def test_a_client_that_reads_nothing(redis70):
     """Of 100 MB that faults answer it a part is made at a time: it costs little, others are served, and all of it comes in the end."""
     answer = "x" * 20_000

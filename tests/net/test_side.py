@@ -6,13 +6,16 @@ import threading
 
 import pytest
 
+from chaosproxy.core.passing import TOO_LARGE
 from chaosproxy.core.resp import encode_command
+from chaosproxy.counts import Limits
 from chaosproxy.net.address import Address
 from chaosproxy.net.dial import Dialler
 from chaosproxy.net.side import Side
 from tests.servers import free_port
 
-PING = encode_command(b"PING")
+PING_ = (b"PING",)
+PING = encode_command(*PING_)
 
 
 @pytest.fixture
@@ -20,9 +23,9 @@ def side_of(loop):
     """Make a Side for a port; all are closed in the end."""
     made = []
 
-    def make(port, username=None, password=None, patience=10.0):
+    def make(port, username=None, password=None, patience=10.0, **how):
         dialler = Dialler(Address("127.0.0.1", port), None, 5.0)
-        side = loop.call(lambda: Side(dialler, username, password, patience))
+        side = loop.call(lambda: Side(dialler, username, password, patience, **how))
         made.append(side)
         return side
 
@@ -101,6 +104,20 @@ def serve(server, answer):
             pass
 
 
+def test_a_failure_is_said_once(loop, side_of, redis70, caplog):
+    """Not with each question: again only once it has worked meanwhile."""
+    redis70.ask("ACL", "SETUSER", "proxy", "on", ">secret", "~*", "+@all")
+    side = side_of(redis70.port, "proxy", "wrong")
+    for _ in range(3):
+        assert ask(loop, side, (b"PING",)) is None
+    assert caplog.text.count("WRONGPASS") == 1
+    redis70.ask("ACL", "SETUSER", "proxy", ">wrong")
+    assert ask(loop, side, (b"PING",)) == [b"+PONG\r\n"]
+    redis70.ask("ACL", "DELUSER", "proxy")
+    assert ask(loop, side, (b"PING",), db=1) is None
+    assert caplog.text.count("WRONGPASS") == 2
+
+
 def test_connection_lost(loop, side_of, redis70):
     """A connection the server has closed is made anew."""
     side = side_of(redis70.port)
@@ -110,15 +127,53 @@ def test_connection_lost(loop, side_of, redis70):
 
 
 def test_an_answer_that_is_too_long(loop, side_of, redis70, caplog):
-    """It is not held: the question has no answer, which is said, and the next one has. So it is with many that are short."""
-    side = side_of(redis70.port)
-    side.most = 100_000
+    """It is not held, which is told, said and counted; the next question is answered. Where more than the last one is missing, nothing is."""
+    limits = Limits()
+    side = side_of(redis70.port, most=100_000, limits=limits)
     redis70.ask("SET", "long", "x" * 200_000)
     redis70.ask("SET", "short", "x" * 60_000)
-    assert ask(loop, side, (b"GET", b"long")) is None
+    assert ask(loop, side, (b"GET", b"long")) == [TOO_LARGE]
+    assert ask(loop, side, PING_, (b"GET", b"long")) == [b"+PONG\r\n", TOO_LARGE]
+    assert ask(loop, side, (b"GET", b"long"), PING_) is None
     assert ask(loop, side, (b"GET", b"short")) == [b"$60000\r\n%s\r\n" % (b"x" * 60_000)]
     assert ask(loop, side, *[(b"GET", b"short")] * 50) is None
     assert "side connection: an answer of more than 100000 bytes" in caplog.text
+    assert dict(limits.items())["reply"] == 4
+
+
+def test_what_is_asked_behind_one_with_a_long_answer(loop, side_of, redis70):
+    """Its connection ends, so that others that were asked on it are not answered: it is not known what became of them."""
+    side = side_of(redis70.port, most=1000)
+    redis70.ask("SET", "long", "x" * 200_000)
+
+    async def go():
+        loops = asyncio.get_running_loop()
+        first, second = loops.create_future(), loops.create_future()
+        side.ask([encode_command(b"GET", b"long")], 0, 2, first.set_result)
+        side.ask([PING], 0, 2, second.set_result)
+        assert await second is None
+        return first.result()
+
+    assert loop.run(go(), 20) == [TOO_LARGE]
+
+
+def test_another(loop, side_of, redis70, redis62):
+    """One to another server, and as somebody else, has the same limit, and counts with the first."""
+    redis62.ask("ACL", "SETUSER", "proxy", "on", ">secret", "~*", "+@all")
+    redis62.ask("SET", "k", "there")
+    redis62.ask("SET", "long", "x" * 2000)
+    limits = Limits()
+    side = side_of(redis70.port, most=1000, limits=limits)
+    there = Dialler(Address("127.0.0.1", redis62.port), None, 5.0)
+    other = loop.call(lambda: side.another(there, "proxy", "secret"))
+    try:
+        found = ask(loop, other, (b"GET", b"k"), (b"ACL", b"WHOAMI"))
+        assert found == [b"$5\r\nthere\r\n", b"$5\r\nproxy\r\n"]
+        assert ask(loop, side, (b"GET", b"k")) == [b"$-1\r\n"]
+        assert ask(loop, other, (b"GET", b"long")) == [TOO_LARGE]
+        assert dict(limits.items())["reply"] == 1
+    finally:
+        loop.call(other.close)
 
 
 @pytest.mark.parametrize(
