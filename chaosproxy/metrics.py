@@ -18,7 +18,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from chaosproxy import __version__
-from chaosproxy.core.world import BUCKETS, Tally
+from chaosproxy.core.tally import BUCKETS, Tally
 from chaosproxy.counts import DELAY_BUCKETS, Counts, Gauges
 
 
@@ -78,8 +78,9 @@ class _Reader(Collector):
             labels=["command"],
         )
         for tally in tallies:
-            if any(tally.buckets):
-                family.add_metric([tally.name], _cumulative(BUCKETS, tally.buckets), tally.seconds)
+            buckets, seconds = tally.histogram
+            if any(buckets):
+                family.add_metric([tally.name], _cumulative(BUCKETS, buckets), seconds)
         yield family
 
     def _faults(self) -> Iterator[Metric]:

@@ -178,7 +178,8 @@ class Talk:
         """Let the upstream send these replies, in one piece; bytes go as they are."""
         raw = b"".join(map(reply, replies))
         self._say("                ◀── upstream", raw)
-        if self.fast and self.conversation.lane.replies(raw, self.now):
+        lane = self.conversation.lane
+        if self.fast and (lane.replies(raw, self.now) or lane.others(raw, self.now)):
             self.conversation.out_client.append(raw)
         else:
             self.conversation.receive_from_upstream(raw, self.now)

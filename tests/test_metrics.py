@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from chaosproxy import __version__
 from chaosproxy.core.effect import KeysTouched, Matched, ProtocolFault, Skipped
-from chaosproxy.core.world import Tally
+from chaosproxy.core.tally import Tally
 from chaosproxy.counts import Counts, Gauges
 from chaosproxy.metrics import Metrics
 from tests.test_journal import FIRED

@@ -35,7 +35,7 @@ The map, in the order a command travels:
       failover            its steps, who is on the old primary; undoing: what it may have to undo is taken down (undo: the log)
     admission             what a new connection meets, before there is a conversation
     effect                what a conversation asks of the outside; value: what a reply says
-    world                 what all conversations of one proxy share
+    world                 what all conversations of one proxy share; tally: a command's counts and times
 
 Five words: an *exchange* is one command and its reply; a *rule* is a fault with its match, when and position; a *turn* is a match
 that is to be acted on; a *slot* is the place of a reply in the client's order; *hidden* is what the proxy sends for itself.

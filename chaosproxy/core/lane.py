@@ -28,9 +28,10 @@ from chaosproxy.core.reading import Inside, Passed, Reading, read
 from chaosproxy.core.resp import RequestFrame
 from chaosproxy.core.returns import Returns
 from chaosproxy.core.slot import Slot
-from chaosproxy.core.strides import MOST_AT_ONCE, OK, OKS, is_long_reply, replies
+from chaosproxy.core.strides import BULKS, END, MOST_AT_ONCE, OK, OKS, is_long_reply, replies
 from chaosproxy.core.syntax import LINES, ProtocolError
-from chaosproxy.core.world import Name, Tally
+from chaosproxy.core.tally import MOST_TIMES, Tally
+from chaosproxy.core.world import Name
 
 #: Where an error may say where to go, and that is to be translated.
 _NO_ERRORS: Final = LINES.replace(b"-", b"")
@@ -54,7 +55,7 @@ class Lane:
     """
 
     __slots__ = (
-        "_body", "_counted", "_first", "_here", "_inside", "_intake", "_line", "_lines", "_opening", "_owed", "_place", "_reply", "_returns",
+        "_body", "_counted", "_first", "_here", "_inside", "_intake", "_joined", "_line", "_lines", "_opening", "_owed", "_place", "_reply", "_returns",
         "_since", "_unanswered", "open", "taken", "upto",
     )  # fmt: skip
 
@@ -79,6 +80,7 @@ class Lane:
         self._inside: Inside | None = None
         self._reply: Body | None = None
         self.open = False
+        self._joined = True
         self.taken = self.upto = 0
 
     def __len__(self) -> int:
@@ -100,7 +102,7 @@ class Lane:
     def look(self) -> None:
         """Something has happened on the line: see whether the lane is open now."""
         line = self._line
-        self.open = self._quiet and not (line.slots or line.expect)
+        self.open = self._joined and self._quiet and not (line.slots or line.expect)
 
     @property
     def _quiet(self) -> bool:
@@ -116,13 +118,24 @@ class Lane:
             and not (returns.framer.started or returns.leaving.ended)
         )
 
+    def close(self) -> None:
+        """One of the two sides is not there: nothing goes this way until they `join`, and what is unanswered will not be answered."""
+        self.open = self._joined = False
+        self._unanswered, self._reply = _NONE, None
+        self._first = self._owed = 0
+
+    def join(self) -> None:
+        """Both sides are there."""
+        self._joined = True
+        self.look()
+
     def leave(self) -> None:
         """Something is about to happen on the line: from here on what is unanswered is answered the long way."""
         self.open = False
         intake = self._intake
         if self._place is not None:
             intake.place, self._place = self._place, None
-            intake.handshake = intake.handshake and not self._counted
+            intake.handshake = intake.handshake and not (self._counted or intake.place)
             self._counted = False
         if self._body is not None and self._inside is not None:
             intake.decided = not self._inside[0].plain
@@ -141,23 +154,23 @@ class Lane:
         """Whether these bytes from the client may go on as they are; else they must be received next."""
         if not self.open:
             return False
-        if not (self._owed or self._body):
-            # What comes most: commands of the kind that came last, and nothing is unanswered.
-            opening = self._opening
-            short = 0 < len(data) <= MOST_AT_ONCE
-            if opening.glance or not short or (found := opening.all(data))[-1]:
-                times = opening.throughout(data, now)
-            else:
-                times = len(found)
-            if times:
-                opening.tally.count += times
-                self._since = now
-                self._owed = self._place = times
-                self._counted = True
-                return True
-        elif self._body and self._body.passes(len(data)):
-            return True
-        return self._each(data, now)
+        if self._owed or self._body:
+            body = self._body
+            return (body is not None and body.passes(len(data))) or self._each(data, now)
+        # What comes most: short commands of the kind that came last, and nothing is unanswered.
+        opening, times = self._opening, 0
+        if 0 < len(data) <= MOST_AT_ONCE:
+            found = opening.all(data)
+            if (not found[-1]) is opening.unkeyed:
+                times, glance = len(found), opening.glance
+                if glance is not None and not glance.lets_by(found, times):
+                    times = 0
+        if not times and not (times := opening.is_long(data, now)):
+            return self._each(data, now)
+        opening.tally.count += times
+        self._since = now
+        self._owed = self._place = times
+        return True
 
     def follow(self, data: bytes, now: float) -> int:
         """As `requests`, behind what is under way: how many bytes may go on, all that is to be done for them being done.
@@ -197,14 +210,15 @@ class Lane:
         found = self._read(data, now)
         if not (found.passed or found.body):
             return False
-        idle = not (self._owed or self._body)
-        place = 0 if idle else self._place or 0
+        idle, place = not (self._owed or self._body), self._place or 0
+        if idle:
+            self._counted = self._counted or place > 0
+            place = 0
         for name, _, times in found.passed:
             name.tally.count += times
             place += times
             self._owed += times
         self._place = place
-        self._counted = self._counted or bool(found.passed)
         self._unanswered += found.passed
         self.open = not self.crowded
         self._body, self._inside = found.body, found.inside
@@ -233,32 +247,41 @@ class Lane:
         return False
 
     def replies(self, data: bytes, now: float) -> bool:
-        """Whether these bytes from the upstream may go on as they are; else they must be received next."""
-        owed, body = self._owed, self._reply
-        if not owed:
+        """Whether these bytes from the upstream may go on as they are; else see `others`.
+
+        Knows what comes most: short replies, no more than are owed; or a long one.
+        """
+        owed = self._owed
+        if not owed or self._reply is not None:
             return False
-        if body is not None:
-            return body.passes(len(data)) or self._others(data, now)
-        # What comes most: short replies, no more than are owed; or a long one.
-        if OKS.startswith(data) and not len(data) % len(OK):
-            number = len(data) // len(OK)
-        elif 0 < len(data) <= MOST_AT_ONCE and not (found := replies(data))[-1]:
+        size = len(data)
+        if data == OK or (size < len(BULKS) and data.startswith(BULKS[size]) and data[-2:] == END):
+            number = 1
+        elif not size % len(OK) and OKS.startswith(data):
+            number = size // len(OK)
+        elif 0 < size <= MOST_AT_ONCE and not (found := replies(data))[-1]:
             number = len(found)
         else:
             number = int(is_long_reply(data))
-        if not 0 < number <= owed:
-            return self._others(data, now)
-        if self._unanswered:
-            self._answered(number, now)
+        if number == 1 and not self._unanswered:
+            self._owed = owed - 1
+            times = (timed := self._opening.timed).times
+            times.append(now - self._since)
+            if len(times) >= MOST_TIMES:
+                timed.sort()
             return True
-        self._owed = owed - number
-        if (took := self._opening.took) is not None:
-            took(now - self._since, number)
+        if not 0 < number <= owed:
+            return False
+        self._answered(number, now)
         return True
 
-    def _others(self, data: bytes, now: float) -> bool:
-        """As `replies`: those of several values, and large ones in parts."""
-        body = self._reply
+    def others(self, data: bytes, now: float) -> bool:
+        """As `replies`, which it follows: those of several values, errors, and large ones in parts; else they must be received next."""
+        owed, body = self._owed, self._reply
+        if not owed:
+            return False
+        if body is not None and body.passes(len(data)):
+            return True
         try:
             number = self._count(data)
         except ProtocolError:
@@ -266,7 +289,7 @@ class Lane:
         if number is None:
             return self._reply is not body
         number += body is not None
-        if not 0 < number <= self._owed:
+        if not 0 < number <= owed:
             return False
         self._reply = None
         self._answered(number, now)
@@ -287,8 +310,7 @@ class Lane:
         self._owed -= number
         unanswered, first = self._unanswered, self._first
         if not unanswered:
-            if (took := self._opening.took) is not None:
-                took(now - self._since, number)
+            self._opening.timed.took(now - self._since, number)
             return
         while number:
             name, since, times = unanswered[first]

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Final
 from chaosproxy.core import strides
 from chaosproxy.core.engine import LONGEST_NAME, MOST_NAMES
 from chaosproxy.core.syntax import ARRAYS, read_argument, read_header
+from chaosproxy.core.tally import Tally
 
 if TYPE_CHECKING:
     from chaosproxy.core.world import Name, World
 
+#: Takes how long replies took that may be waited for on purpose: nobody asks.
+_UNTIMED: Final = Tally("")
 #: What comes so often gets a pattern of its own.
 OFTEN: Final = 64
 _STAR: Final = ord("*")
@@ -22,27 +25,28 @@ _STAR: Final = ord("*")
 class Opening:
     """How commands of the fast lane begin, as far as their name: `raw`, with `arguments` more to follow.
 
-    `at` and `all` are the `match` and `findall` of its pattern (`strides.command`). They know short arguments only, and find
-    nothing until the opening was seen `OFTEN` and once it is `over`. `took` is told how long its commands took, if anybody is.
+    `at` and `all` are the `match` and `findall` of its pattern (`strides.command`): of what is no such command `all` ends in what it
+    is if `unkeyed`, else in nothing. They know short arguments only, and find nothing until the opening was seen `OFTEN`, once it is
+    `over`, and where the rules have to see more than the key. `timed` takes how long its commands took.
     """
 
     __slots__ = (
-        "_fails", "_key", "_long", "_seen", "all", "arguments", "at", "glance", "name", "raw", "sent", "size", "tally", "took",
+        "_key", "_long", "_seen", "all", "arguments", "at", "glance", "name", "raw", "sent", "size", "tally", "timed", "unkeyed",
     )  # fmt: skip
 
     def __init__(self, name: "Name", raw: bytes, arguments: int) -> None:
         self.name, self.raw, self.arguments = name, raw, arguments
         self.glance, self.tally, self.size = name.glance, name.tally, len(raw)
         self.sent = raw[-2 - len(name.upper) : -2]
-        self.took = None if name.blocking else name.tally.took
+        self.timed = _UNTIMED if name.blocking else name.tally
         self._seen = 0
         self.over()
 
     def over(self) -> None:
         """What is known of the name is not so any more."""
-        # The argument that is a pattern's first group; a match's last group if it is of no command.
+        # The argument that is a pattern's first group.
         self._key = 0
-        self._fails: int | None = 1
+        self.unkeyed = True
         self._long: re.Pattern[bytes] | None = None
         self.at: Callable[[bytes, int], re.Match[bytes] | None] = self._learn
         self.all: Callable[..., list[bytes]] = _none
@@ -50,28 +54,21 @@ class Opening:
     def _learn(self, _data: bytes, _pos: int) -> None:
         """It has come once more."""
         self._seen += 1
-        if self._seen == OFTEN and self.arguments <= strides.MOST_ARGUMENTS:
-            self._key = self.glance.key_at if self.glance and self.glance.keyed else 0
+        glance = self.glance
+        quick = glance is None or glance.quick
+        if quick and self._seen == OFTEN and self.arguments <= strides.MOST_ARGUMENTS:
+            self._key = glance.key_at if glance and glance.keyed else 0
             pattern = strides.command(self.raw, self.arguments, self._key)
             self.at, self.all = pattern.match, pattern.findall
-            self._fails = None if 0 < self._key <= self.arguments else 1
+            self.unkeyed = not 0 < self._key <= self.arguments
 
-    def throughout(self, data: bytes, now: float) -> int:
-        """How many commands a chunk is, if it is short ones that begin so and that the rules are known to leave alone, or a long one.
+    def is_long(self, data: bytes, now: float) -> bool:
+        """Whether a chunk is one command that begins so, of which only the last argument is long, and that the rules leave alone.
 
-        0 if that is not told so quickly, whatever the reason. Without a `glance` short ones are not looked for.
+        False if that is not told so quickly, whatever the reason.
         """
-        glance = self.glance
-        if glance:
-            if not glance.quick:
-                return 0
-            if 0 < len(data) <= strides.MOST_AT_ONCE:
-                found = self.all(data)
-                number = len(found)
-                if (not found[-1]) == (self._fails == 1) and glance.lets_by(found, number):
-                    return number
         match, pos = self.ends_long(data, 0)
-        return int(match is not None and pos == len(data) and self._alone(match, now))
+        return match is not None and pos == len(data) and self._alone(match, now)
 
     def alike(self, data: bytes, start: int, now: float) -> tuple[int, int]:
         """How many commands that begin so, all short, pass from a place on, and where they end; what rules count is counted.
@@ -79,15 +76,13 @@ class Opening:
         0 if that is not told so quickly, whatever the reason.
         """
         match, glance = self.at(data, start), self.glance
-        if glance and not glance.quick:
-            return 0, start
-        if not match or match.lastindex == self._fails:
+        if not match or (match.lastindex is None) is not self.unkeyed:
             return self._one(data, start, now)
         times, pos = 1, match.end()
-        keys: Sequence[bytes] = () if self._fails == 1 else match.groups()
+        keys: Sequence[bytes] = () if self.unkeyed else match.groups()
         if pos < len(data) and data.startswith(self.raw, pos):
             found = self.all(data, start)
-            if self._fails == 1:
+            if self.unkeyed:
                 times, pos = len(found) - bool(found[-1]), len(data) - len(found[-1])
             else:
                 keys, times = found, len(found) - (not found[-1])

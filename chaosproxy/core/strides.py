@@ -11,6 +11,16 @@ import re
 from functools import cache, lru_cache
 from typing import Final
 
+
+def _begins(size: int) -> bytes:
+    """What a bulk string of so many bytes in all begins with; of no such size is there any."""
+    for digits in range(1, 5):
+        length = size - digits - 5
+        if length >= 0 and len(str(length)) == digits:
+            return b"$%d\r\n" % length
+    return bytes(size + 1)
+
+
 #: Values of fewer bytes are spelled out. Ten times as many would take ten times as long to compile.
 LIMIT: Final = 256
 #: Of commands with more arguments behind their name, each is read by itself.
@@ -20,6 +30,9 @@ MOST_AT_ONCE: Final = 1 << 14
 #: What most writes are answered, and as many of it as come together.
 OK: Final = b"+OK\r\n"
 OKS: Final = OK * 1024
+#: How a reply that is one bulk string begins, by how many bytes it is in all; it ends in `END`.
+BULKS: Final = tuple(_begins(size) for size in range(2048))
+END: Final = b"\r\n"
 #: So few are written out one behind the other, which matches a little faster and compiles slower.
 FEW: Final = 2
 

@@ -3,7 +3,6 @@
 Takes nothing from the network; gives each conversation the same view. `net/` replaces its parts as the proxy learns more.
 """
 
-from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -14,29 +13,9 @@ from chaosproxy.core.engine import LONGEST_NAME, MOST_NAMES, Engine
 from chaosproxy.core.fault import ServerInfo
 from chaosproxy.core.glance import Glance, glance
 from chaosproxy.core.opening import Opening
+from chaosproxy.core.tally import Tally
 
-#: Upper bounds of the upstream_seconds histogram, in seconds; the last bucket is +Inf.
-BUCKETS: Final = (
-    0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
-)  # fmt: skip
 OTHER: Final = "other"
-
-
-class Tally:
-    """One command's counts, plain ints that a collector reads when it is asked. Counts are not cumulative per bucket."""
-
-    __slots__ = ("buckets", "count", "name", "seconds")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.count = 0
-        self.buckets = [0] * (len(BUCKETS) + 1)
-        self.seconds = 0.0
-
-    def took(self, seconds: float, times: int = 1) -> None:
-        """So many replies came this long after their commands were forwarded."""
-        self.buckets[bisect_left(BUCKETS, seconds)] += times
-        self.seconds += seconds * times
 
 
 @dataclass(slots=True)

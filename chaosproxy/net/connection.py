@@ -6,21 +6,19 @@ Takes what both sockets receive and the time; gives it to the conversation, and 
 import asyncio
 from collections.abc import Callable
 from time import monotonic, time
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 from chaosproxy.core.conversation import Conversation
 from chaosproxy.core.effect import AskSide, AwaitFlush, CloseClient, CutOthers, HalfClose, Wake
 from chaosproxy.net.alarm import UNSET, Alarm
 from chaosproxy.net.ending import BRIEFLY, LINGER, RESET_PATIENCE, Farewell, Finish, Flush, reset
 from chaosproxy.net.entrance import PASSED, Entrance
-from chaosproxy.net.flow import hold
+from chaosproxy.net.flow import drained, hold
 
 if TYPE_CHECKING:
     from chaosproxy.core.effect import Effect
     from chaosproxy.net.proxy import Proxy
     from chaosproxy.net.route import Route
-
-_ERROR: Final = ord("-")
 
 
 class Link:
@@ -50,6 +48,7 @@ class Link:
         # These are the same ones for as long as the conversation lives.
         self._to_client, self._to_upstream = conversation.out_client, conversation.out_upstream
         self._effects, self._lane = conversation.effects, conversation.lane
+        self._lane.close()
         self.relaying = self.ended = self._eof = self._draining = False
         self.client: asyncio.Transport | None = client
         self._upstream: asyncio.Transport | None = None
@@ -90,6 +89,7 @@ class Link:
             return
         self._upstream = upstream
         self.relaying = True
+        self._lane.join()
         early, self.entrance = self.entrance.take(), PASSED
         if early:
             self.from_client(early)
@@ -99,45 +99,48 @@ class Link:
 
     def from_client(self, data: bytes) -> None:
         """Bytes arrived from the client."""
-        if not self.relaying:
-            if not self.ended:
+        now = monotonic()
+        try:
+            # Nothing passes the lane while one of the two sides is not there.
+            if self._lane.requests(data, now):
+                self._counts.passed_up += len(data)
+                self._upstream.write(data)  # type: ignore[union-attr]
+            elif self.relaying:
+                self._counts.read_client += len(data)
+                self._proxy.world.epoch = (
+                    time() - now
+                )  # which is set, or stops while a machine sleeps
+                self.conversation.receive_from_client(data, now)
+                self._settle(now)
+            elif not self.ended:
                 self.entrance.keep(data)
                 self._flow()
             elif self._farewell is not None:
                 self._farewell.heard()
-            return
-        now = monotonic()
-        try:
-            if (upstream := self._upstream) is not None and self._lane.requests(data, now):
-                self._counts.passed_up += len(data)
-                upstream.write(data)
-                return
-            self._counts.read_client += len(data)
-            self._proxy.world.epoch = time() - now  # which is set, or stops while a machine sleeps
-            self.conversation.receive_from_client(data, now)
-            self._settle(now)
         except Exception as error:  # noqa: BLE001 - it ends this connection and no other
             self._crash(error)
 
     def from_upstream(self, data: bytes) -> None:
         """Bytes arrived from the server."""
-        if not self.relaying:
-            return
-        if self._finish is not None:
-            self._finish.heard()
         now = monotonic()
-        if data[0] == _ERROR and data.startswith(b"-MOVED "):
-            self._proxy.bypass.answered(data)
         try:
-            if (client := self.client) is not None and self._lane.replies(data, now):
+            if self._lane.replies(data, now) or self._lets_by(data, now):
                 self._counts.passed_down += len(data)
-                client.write(data)
-                return
-            self._counts.read_upstream += len(data)
-            self.conversation.receive_from_upstream(data, now)
-            self._settle(now)
+                self.client.write(data)  # type: ignore[union-attr]
+            elif self.relaying:
+                self._counts.read_upstream += len(data)
+                self.conversation.receive_from_upstream(data, now)
+                self._settle(now)
         except Exception as error:  # noqa: BLE001 - it ends this connection and no other
             self._crash(error)
+
+    def _lets_by(self, data: bytes, now: float) -> bool:
+        """Whether replies that are none of those that come most may pass all the same."""
+        if self._finish is not None:
+            self._finish.heard()
+        if data.startswith(b"-MOVED "):
+            self._proxy.bypass.answered(data)
+        return self._lane.others(data, now)
 
     def client_eof(self) -> None:
         """The client has nothing more to say; it may still be reading."""
@@ -206,10 +209,10 @@ class Link:
     def _settle(self, now: float) -> None:
         """Carry out what the conversation wants: bytes first, then effects, the timer and the flow."""
         conversation = self.conversation
-        if (data := _drained(self._to_upstream)) and self._upstream is not None:
+        if (data := drained(self._to_upstream)) and self._upstream is not None:
             self._counts.written_upstream += len(data)
             self._upstream.write(data)
-        if (data := _drained(self._to_client)) and self.client is not None:
+        if (data := drained(self._to_client)) and self.client is not None:
             self._counts.written_client += len(data)
             self.client.write(data)
         if self._effects:
@@ -311,6 +314,7 @@ class Link:
     def _leave(self) -> None:
         """From here on nothing reaches the conversation, and the server has lost its client."""
         self.ended, self.relaying = True, False
+        self._lane.close()
         self.entrance.take()
         if self._upstream is not None:
             self._upstream.abort()
@@ -322,9 +326,3 @@ class Link:
                 waiting.cancel()
         self._finish = self._flush = self._dialling = None
         self._flow()
-
-
-def _drained(outbox: list[bytes]) -> bytes:
-    data = outbox[0] if len(outbox) == 1 else b"".join(outbox)
-    outbox.clear()
-    return data

@@ -48,7 +48,7 @@ def state(talk: Talk) -> dict[str, object]:
         "blocking": line.blocking + sum(name.blocking for name, _ in unanswered),
         "turning": line.turning,
         "place": conversation._intake.place if lane._place is None else lane._place,
-        "handshake": conversation._intake.handshake and not lane._counted,
+        "handshake": conversation._intake.handshake and not (lane._counted or lane._place),
         "head": line.head is None,
         "rules": [
             (
@@ -61,7 +61,7 @@ def state(talk: Talk) -> dict[str, object]:
             for live in line.engine.rules
         ],
         "tallies": {
-            name: (tally.count, tally.buckets[:], round(tally.seconds, 6))
+            name: (tally.count, tally.histogram[0], round(tally.histogram[1], 6))
             for name, tally in talk.world.tallies.items()
             if tally.count
         },
@@ -82,7 +82,7 @@ def watched(*, fast: bool) -> Iterator[tuple[list[str], list[bool]]]:
     """Write down all that every Talk says and is, step by step; and each chunk's way."""
     told: list[str] = []
     ways: list[bool] = []
-    look, requests, replies = Talk._look, Lane.requests, Lane.replies
+    look, requests, replies, others = Talk._look, Lane.requests, Lane.replies, Lane.others
 
     def note(talk: Talk) -> None:
         look(talk)
@@ -99,11 +99,16 @@ def watched(*, fast: bool) -> Iterator[tuple[list[str], list[bool]]]:
 
         return took
 
+    def after_all(lane: Lane, data: bytes, now: float) -> bool:
+        ways[-1] = others(lane, data, now)
+        return ways[-1]
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Talk, "fast", fast)
         patch.setattr(Talk, "_look", note)
         patch.setattr(Lane, "requests", way(requests))
         patch.setattr(Lane, "replies", way(replies))
+        patch.setattr(Lane, "others", after_all)
         yield told, ways
 
 
@@ -708,4 +713,39 @@ def test_replies_of_several_values_to_commands_that_began_alike(command, answer,
             talk.expect_client(answer)
             assert not len(talk.conversation.lane)
         tally = talk.world.tallies[command.split()[0]]
-        assert (tally.count, sum(tally.buckets)) == (100, 100 if counted else 0)
+        assert (tally.count, sum(tally.histogram[0])) == (100, 100 if counted else 0)
+
+
+def test_it_is_closed_while_a_side_is_missing():
+    """Whatever happens meanwhile, nothing passes before both sides are there, and no reply to what came before."""
+    with Talk() as talk:
+        lane = talk.conversation.lane
+        talk.client("GET a")
+        assert len(lane) == 1
+        lane.close()
+        assert len(lane) == 0
+        assert not lane.replies(b"$-1\r\n", talk.now)
+        assert not lane.others(b"$-1\r\n", talk.now)
+        talk.switch()
+        assert not lane.open
+        assert not lane.requests(PLAIN, talk.now)
+        talk.expect_upstream("GET a")
+        lane.join()
+        assert lane.open
+        talk.client("GET a")
+        talk.expect_upstream("GET a")
+        talk.upstream("$-1")
+        talk.expect_client("$-1")
+
+
+@pytest.mark.parametrize(
+    "match", ["match: {commands: SET}, when: {nth: 100}", "match: {keys: 'last:*'}"]
+)
+def test_one_by_one_up_to_the_one_that_a_rule_is_about(match):
+    """Commands that come one at a time, short ones alike: just those go by that it leaves alone, and the long way is the same."""
+    for rule in (LATE, CUT + "how: reset, "):
+        chunks: list[tuple[str, bytes]] = []
+        for key in [*(f"k:{number}" for number in range(99)), "last:1"]:
+            chunks += [(">", command(f"SET {key} v")), ("<", b"+OK\r\n")]
+        ways = dialogue(*chunks[:-1], faults=f"{rule}{match}}}")
+        assert ways == [True] * (len(chunks) - 2) + [False]

@@ -28,7 +28,7 @@ def test_it_is_learnt_once_it_has_come_often():
     assert found.alike(sets(3), 0, 0.0) == (3, len(sets(3)))
     found.over()
     assert found.alike(sets(3), 0, 0.0) == (0, 0)
-    assert found.throughout(sets(1), 0.0) == 0
+    assert not found.is_long(sets(1, b"x" * 500), 0.0)
     assert found.all(b"xyz", 1) == [b"yz"]
     assert found.all(b"xyz") == [b"xyz"]
 
@@ -85,9 +85,11 @@ def test_rules_that_look_at_keys():
     live = talk.world.engine.rules[0]
     assert found.alike(sets(9), 0, 0.0) == (3, len(sets(3)))
     assert found.alike(sets(3), 0, 0.0) == (3, len(sets(3)))
-    assert found.throughout(sets(3), 0.0) == 3
-    assert found.throughout(sets(4), 0.0) == 0
-    assert found.throughout(encode_command(b"SET", b"k:3", b""), 0.0) == 0
+    assert not found.unkeyed
+    assert found.all(sets(2)) == [b"$3\r\nk:0\r\n", b"$3\r\nk:1\r\n"]
+    assert found.all(sets(1) + b"x") == [b"$3\r\nk:0\r\n", b""]
+    for key, alone in (b"k:2", True), (b"k:3", False):
+        assert found.is_long(encode_command(b"SET", key, b"x" * 500), 0.0) == alone
     assert live.matched == 0
 
 
@@ -105,5 +107,6 @@ def test_rules_that_want_more():
     """A rule that looks at arguments is asked about each command by itself."""
     found, _ = one(LATE + ", arguments: {has: EX}}}")
     assert found.alike(sets(2), 0, 0.0) == (0, 0)
-    assert found.throughout(sets(1), 0.0) == 0
+    assert not found.is_long(sets(1, b"x" * 500), 0.0)
+    assert found.all(sets(1)) == [sets(1)]
     assert opening.OFTEN == OFTEN

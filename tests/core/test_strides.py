@@ -38,6 +38,19 @@ def test_every_length_is_spelled_out():
             assert wrong == raw or not strides.is_reply(wrong), (size, wrong)
 
 
+def test_how_a_reply_of_each_size_begins():
+    """A bulk string begins as its size in bytes says, and of sizes that none has nothing so long begins so."""
+    begins = {len(raw): raw for raw in (b"$%d\r\n%s\r\n" % (n, b"z" * n) for n in range(2048))}
+    assert len(strides.BULKS) > 1024
+    for size, begin in enumerate(strides.BULKS):
+        raw = begins.get(size)
+        if raw is None:
+            assert len(begin) > size
+        else:
+            assert begin == raw[: raw.index(b"\n") + 1]
+            assert raw.endswith(strides.END)
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.lists(ANY, max_size=MOST_ARGUMENTS), st.integers(0, MOST_ARGUMENTS + 1))
 def test_a_command_is_matched_as_it_is_framed(args: list[bytes], key: int):

@@ -31,7 +31,10 @@ class Talk:
 
     script: Callable[["Talk", str, Any], None]
     #: Everything is received: a lane that is never open.
-    lane = SimpleNamespace(requests=lambda data, now: False, replies=lambda data, now: False)
+    lane = SimpleNamespace(
+        **dict.fromkeys(("requests", "replies", "others"), lambda data, now: False),
+        **dict.fromkeys(("join", "close"), lambda: None),
+    )
 
     def __init__(
         self, world, connection: int, address: str, now: float, listener: str, **how: Any

@@ -1,11 +1,11 @@
-"""A socket is held and read again; while it closes neither means anything."""
+"""A socket is held and read again, while it closes neither means anything; an outbox is emptied."""
 
 import asyncio
 import socket
 
 import pytest
 
-from chaosproxy.net.flow import hold
+from chaosproxy.net.flow import drained, hold
 from chaosproxy.net.loop import new_loop
 
 
@@ -40,3 +40,13 @@ def test_hold(loop):
 
     with asyncio.Runner(loop_factory=loop) as runner:
         assert runner.run(go()) == b"x"
+
+
+@pytest.mark.parametrize("outbox", [[], [b"x"], [b"x", b"", b"yz"]])
+def test_drained(outbox):
+    """All of it in one piece, and a single piece is not copied."""
+    pieces = outbox[:]
+    data = drained(outbox)
+    assert data == b"".join(pieces)
+    assert outbox == []
+    assert len(pieces) != 1 or data is pieces[0]
