@@ -19,6 +19,7 @@ from chaosproxy.core.firing import fired
 from chaosproxy.core.live_rule import Chosen
 from chaosproxy.core.match import LISTENER, Exchange
 from chaosproxy.core.modes import Args, Modes
+from chaosproxy.core.pending import came_of
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import NOBODY, Slot, Work
 from chaosproxy.core.slot_map import Seat
@@ -316,13 +317,11 @@ class Line:
             self.wake(barrier.leave(ticket))
         work.tickets.clear()
 
-    def tell(self, work: Work, applied: Applied, told: Seen) -> None:
-        """Write down what was done to an exchange before it was forwarded, now that its fate is known."""
+    def tell(self, work: Work, applied: Applied, told: Seen | None) -> None:
+        """Write down what was done to an exchange before it was forwarded, now that its fate is known; `told` None: no reply was wanted."""
         for done in work.told:
-            seen: Seen = "late" if done.delay is not None and told == "ok" else done.seen or told
-            self.fire(
-                done.chosen, work, applied, seen, done.outcome, delay=done.delay, detail=done.detail
-            )
+            seen, outcome = came_of(done, applied, told)
+            self.fire(done.chosen, work, applied, seen, outcome, delay=done.delay, detail=done.detail)  # fmt: skip
         work.told.clear()
 
     def touched(self, chosen: Chosen, how: str, count: int) -> None:

@@ -1,4 +1,4 @@
-"""What faults have done to a reply that has not left yet: written down once it has, or never will.
+"""What faults have done to a reply that has not left yet, or to a request: written down once it is known what came of that.
 
 Takes what was decided; gives events that say what really came of it, such as how long it was late when its client went.
 """
@@ -12,9 +12,12 @@ if TYPE_CHECKING:
     from chaosproxy.core.line import Line
     from chaosproxy.core.live_rule import Chosen
     from chaosproxy.core.slot import Slot, Work
+    from chaosproxy.core.slot import Told as Done
 
 #: So many seconds are no time: sums of times are not exact.
 TINY: Final = 1e-6
+#: What a client saw that saw a whole reply.
+ANSWERED: Final = frozenset({"ok", "error", "late"})
 
 
 @dataclass(slots=True)
@@ -52,6 +55,16 @@ def write_down(line: "Line", slot: "Slot", now: float, seen: Told | None = None)
             detail=each.detail,
         )
     slot.pending = ()
+
+
+def came_of(done: "Done", applied: Applied, told: Told | None) -> tuple[Told, Outcome]:
+    """What the client saw of a command that this was done to before it was forwarded, and the outcome; `told` None: it wanted no reply."""
+    if told is None:
+        return "nothing", done.outcome
+    seen: Told = "late" if done.delay is not None and told == "ok" else done.seen or told
+    if seen in ANSWERED:
+        return seen, done.outcome
+    return seen, "fail" if (applied, done.outcome) == ("no", "ok") else missed(done.outcome)
 
 
 def spent(delay: float, passed: float) -> tuple[float, float]:

@@ -107,5 +107,5 @@ def _give(line: Line, work: Work, answer: Answer, now: float) -> None:
         slot = line.slots[-1]
         line.replace(slot, [apply_after(line, work, answer.raw, slot, now)])
     else:
-        line.tell(work, "unknown", "nothing")
+        line.tell(work, "unknown", None)
         drop(line, work, "no_reply")

@@ -297,7 +297,7 @@ class Returns:
         """Do what was decided for this exchange's reply, unless it was only queued."""
         line = self.line
         if frame is None:
-            line.tell(work, "unknown", "nothing")
+            line.tell(work, "unknown", None)
             remembering.keep(line, work, b"", now)
             undoing.settle(line, work, b"", now)
             drop(line, work, "no_reply")

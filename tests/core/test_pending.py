@@ -70,9 +70,107 @@ def test_a_request_that_is_late(how):
             talk.expect_upstream("GET a")
             talk.upstream('"A"')
             talk.expect_client('"A"')
-        applied, told = ("yes", "late") if how == "switch" else ("no", "nothing")
-        talk.expect_fired("latency", applied=applied, told=told, delay=1.0)
-        talk.expect_fired("more", applied=applied, told=told, delay=0.25)
+        came = ("yes", "late", "ok") if how == "switch" else ("no", "nothing", "fail")
+        what = dict(zip(("applied", "told", "outcome"), came, strict=True))
+        talk.expect_fired("latency", **what, delay=1.0)
+        talk.expect_fired("more", **what, delay=0.25)
+
+
+BEFORE = [
+    pytest.param(EARLY, id="latency"),
+    pytest.param(
+        "- {fault: bandwidth, match: {commands: GET}, direction: to_upstream, rate: 10B/s}",
+        id="bandwidth",
+    ),
+    pytest.param(
+        "- {fault: reorder, match: {commands: GET}, until: {command: DEL}, max: 1s}", id="reorder"
+    ),
+    pytest.param(
+        "- {fault: run, match: {commands: GET}, at: before_forward, where: standby, commands: [[INCR, n]]}",
+        id="run",
+    ),
+    pytest.param("- {fault: expire_key, mode: now, match: {commands: GET}}", id="expire_key"),
+]
+
+
+@pytest.mark.parametrize("rule", BEFORE)
+@pytest.mark.parametrize("how", ["client_gone", "upstream_gone", "cut"])
+def test_a_request_that_is_never_sent(rule, how):
+    """Whatever holds it up: its command was surely not applied, and nobody was told anything."""
+    with Talk(rule) as talk:
+        talk.client("GET a")
+        end(talk, how)
+        talk.expect_upstream()
+        talk.expect_fired(talk.events()[0].fault, applied="no", told="nothing", outcome="fail")
+
+
+@pytest.mark.parametrize("rule", BEFORE)
+@pytest.mark.parametrize("how", ["client_gone", "upstream_gone", "cut"])
+def test_a_request_that_is_sent_and_not_answered(rule, how):
+    """Nobody can tell whether its command was applied."""
+    with Talk(rule) as talk:
+        talk.client("GET a")
+        if talk._asked:
+            talk.side('*["notify-keyspace-events" ""]' if "expire" in rule else ":1")
+        if talk._asked:
+            talk.side(":1")
+        talk.wait(10)
+        talk.expect_upstream("GET a")
+        end(talk, how)
+        talk.expect_fired(
+            talk.events()[0].fault, applied="unknown", told="nothing", outcome="unknown"
+        )
+
+
+@pytest.mark.parametrize(("sent", "applied"), [(False, "no"), (True, "unknown")])
+def test_a_queued_request_that_was_late(sent, applied):
+    """It was applied if its EXEC was, of which nothing is known once that has been sent."""
+    with Talk(EARLY) as talk:
+        talk.handshake("MULTI", "+OK")
+        talk.client("GET a")
+        talk.wait(1)
+        talk.expect_upstream("GET a")
+        talk.upstream("+QUEUED")
+        talk.expect_client("+QUEUED")
+        if sent:
+            talk.client("EXEC")
+            talk.expect_upstream("EXEC")
+        talk.client_gone()
+        outcome = "unknown" if sent else "fail"
+        talk.expect_fired("latency", applied=applied, told="nothing", outcome=outcome)
+
+
+@pytest.mark.parametrize(
+    ("ends", "applied", "told", "outcome"),
+    [
+        ("disconnect, at: before_forward, how: reset", "no", "reset", "fail"),
+        ("disconnect, at: before_forward, how: close", "no", "closed", "fail"),
+        ("blackhole, at: before_forward, what: request", "no", "nothing", "fail"),
+        ("blackhole, at: before_forward, what: connection", "unknown", "nothing", "unknown"),
+        ("reply, at: before_forward, error: OOM", "no", "error", "ok"),
+        ("reply, at: before_forward, value: made", "no", "late", "ok"),
+    ],
+)
+def test_what_another_fault_makes_of_a_late_request(ends, applied, told, outcome):
+    """It is late all the same, and is said to have come to what it came to; an answer is one, whoever gave it."""
+    with Talk(f"{EARLY}\n- {{fault: {ends}, match: {{commands: GET}}}}") as talk:
+        talk.client("GET a")
+        talk.wait(1)
+        talk.expect_fired("latency", applied=applied, told=told, outcome=outcome, delay=1.0)
+        talk.heard("client")
+        if "disconnect" in ends:
+            talk.expect_closed("reset" if "reset" in ends else "close")
+        else:
+            talk.client_gone()
+
+
+def test_a_late_request_that_wants_no_reply():
+    """It missed nothing: the outcome is as without the delay."""
+    with Talk(EARLY) as talk:
+        talk.client("CLIENT REPLY SKIP", "GET a")
+        talk.wait(1)
+        talk.expect_upstream("CLIENT REPLY SKIP", "GET a")
+        talk.expect_fired("latency", applied="unknown", told="nothing", outcome="ok")
 
 
 @pytest.mark.parametrize("all_of_it", [False, True])
