@@ -4,6 +4,7 @@ Takes nothing; gives running servers, and turns skips into failures where everyt
 """
 
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -110,6 +111,21 @@ def redis82(serve) -> servers.Server:
 @pytest.fixture
 def valkey9(serve) -> servers.Server:
     return serve("valkey9")
+
+
+@pytest.fixture
+def namespace() -> list[str]:
+    """Words before a command that make it the first process of a container."""
+    words = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
+    if os.geteuid():
+        words += ["--user", "--map-root-user"]
+    try:
+        tried = subprocess.run([*words, "true"], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        pytest.skip("needs unshare; on Debian: apt-get install util-linux")
+    if tried.returncode:
+        pytest.skip(f"needs root, or to be allowed namespaces of users: {tried.stderr.strip()}")
+    return words
 
 
 # --- skips: on a machine that was set up for everything, a skip is a failure ----------------------

@@ -67,10 +67,15 @@ def run(
 ) -> int:
     """Run a command within Signals, and give its exit status (128 and the signal's number where one ended it).
 
-    `tick` is called every so many `seconds` meanwhile. Raises ChildError.
+    `tick` is called every so many `seconds` meanwhile. Raises ChildError. As a container's first process we are given whoever lost
+    their parent, and take leave of them; the children that we have now are waited for by those who started them.
     """
+    first = os.getpid() == 1
+    ours = _children() if first else set()
     pid = _start(command, environment)
     while (status := _ended(pid)) is None:
+        if first:
+            _take_leave(_children() - ours - {pid})
         came = signal.sigtimedwait(_WAITED, seconds)
         if came is None:
             tick()
@@ -99,6 +104,25 @@ def _start(command: Sequence[str], environment: Mapping[str, str]) -> int:
         what = Path(command[0])
         said = "is a directory" if what.is_dir() else (error.strerror or "cannot be run").lower()
         raise ChildError(f"{what}: {said}", NOT_RUN) from None
+
+
+def _children() -> set[int]:
+    """Give our children's ids, also of those that have ended and nobody has waited for."""
+    found = set()
+    for stat in Path("/proc").glob("[1-9]*/stat"):
+        with suppress(OSError):  # it has just gone
+            # Behind the name, which may be anything: its state, and its parent.
+            parent = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
+            if parent == os.getpid():
+                found.add(int(stat.parent.name))
+    return found
+
+
+def _take_leave(strangers: set[int]) -> None:
+    """Wait for those of them that have ended: else their ids are never free again."""
+    for pid in strangers:
+        with suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
 
 
 def _ended(pid: int) -> int | None:

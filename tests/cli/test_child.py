@@ -87,6 +87,48 @@ def test_mask_is_put_back():
     subprocess.run([PYTHON, "-c", code], check=True)
 
 
+#: Leaves eleven behind whose parent has gone, and waits until of these, and of all that has ended, one each is left.
+ORPHANS = """
+import subprocess, sys, time
+from pathlib import Path
+
+def states(name):
+    found = []
+    for stat in Path("/proc").glob("[1-9]*/stat"):
+        before, _, behind = stat.read_text().rpartition(")")
+        if name in before:
+            found.append(behind.split()[0])
+    return found
+
+script = "for n in 0 1 2 3 4 5 6 7 8 9; do sleep 0.0$n & done; sleep 30 &"
+subprocess.run(["sh", "-c", script], check=True)
+deadline = time.monotonic() + 20
+while (found := (len(states("(sleep")), states("").count("Z"))) != (1, 1):
+    assert time.monotonic() < deadline, found
+    time.sleep(0.01)
+sys.exit(42)
+"""
+
+
+def test_orphans_of_a_container(namespace):
+    """As its first process we take leave of whoever lost their parent, and of nobody that we have started ourselves."""
+    parent = textwrap.dedent(f"""
+        import os, subprocess, sys
+        from chaosproxy.cli.child import Signals, run
+        assert os.getpid() == 1
+        own = subprocess.Popen(["sh", "-c", "exit 7"])
+        os.waitid(os.P_PID, own.pid, os.WEXITED | os.WNOWAIT)
+        with Signals():
+            status = run([sys.executable, "-c", {ORPHANS!r}], os.environ, lambda: None, 1)
+        assert own.wait() == 7
+        sys.exit(status)
+    """)
+    found = subprocess.run(
+        [*namespace, PYTHON, "-c", parent], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert found.returncode == 42, found.stderr
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
 def test_signals_go_to_the_command(number):
     """What is sent to us is the command's; what it makes of that is its status."""

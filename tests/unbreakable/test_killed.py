@@ -125,21 +125,6 @@ def test_a_test_run(tmp_path, workers):
         killed.kill()
 
 
-@pytest.fixture
-def namespace():
-    """Words before a command that make it the first process of a container."""
-    words = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"]
-    if os.geteuid():
-        words += ["--user", "--map-root-user"]
-    try:
-        tried = subprocess.run([*words, "true"], capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        pytest.skip("needs unshare; on Debian: apt-get install util-linux")
-    if tried.returncode:
-        pytest.skip(f"needs root, or to be allowed namespaces of users: {tried.stderr.strip()}")
-    return words
-
-
 def test_as_pid_1(tmp_path, monkeypatch, namespace):
     """A container's first process takes all others with it: no server is left, and the next one to be started removes their files."""
     words, count = COMMANDS["standby"]
