@@ -146,7 +146,7 @@ class ChaosProxy:
                 raise AssertionError(
                     f"{name} fired {count} of {times} times within {timeout:g} s\n{self.told()}"
                 )
-            # Woken by each event; counted is an event a moment before or after it is written.
+            # Woken by each event, which is counted before it is written.
             self.service.journal.events(self.service.journal.last, min(left, 0.05))
         return self.events(name)
 

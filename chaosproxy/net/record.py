@@ -42,7 +42,6 @@ class Record:
         engine = self._world.engine
         generation = engine.generation
         if isinstance(effect, Fired):
-            self._journal.record(effect, now)
             generation = effect.generation
         elif isinstance(effect, Matched | Skipped):
             generation = effect.generation or generation
@@ -51,6 +50,9 @@ class Record:
         profile, types = self._profiles.get(generation, ("", {}))
         fault = "" if isinstance(effect, ProtocolFault | LimitReached) else effect.fault
         self._counts.count(effect, profile, types.get(fault, ""), self._world.table.specs)
+        if isinstance(effect, Fired):
+            # Last, so that whoever finds the event finds it counted.
+            self._journal.record(effect, now)
         recording = engine.recording
         if recording is not None and recording.divergence is not None and not self._diverged:
             self._diverged = True

@@ -54,6 +54,14 @@ def test_an_event():
     ]
 
 
+def test_an_event_that_is_told_is_counted(monkeypatch):
+    """Whoever finds it in the journal, or in its file, finds it in the metrics."""
+    written, counted = Written(), []
+    monkeypatch.setattr(written.journal, "record", lambda *_: counted.extend(written.counts.fired))
+    written.record.write(fired(), 1.0)
+    assert [key[1] for key in counted] == ["lost"]
+
+
 def test_a_late_event_is_counted_under_its_own_profile():
     """An event of a generation that is over counts for its profile; one of long ago for none."""
     written = Written()
