@@ -16,8 +16,10 @@ from tests import servers
 from tests.stories import counting
 from tests.stories.counting import pytest_terminal_summary  # noqa: F401
 
-# How long one example takes says how busy the machine is, not whether it holds.
-settings.register_profile("chaosproxy", deadline=None)
+# How long one example takes says how busy the machine is, not whether it holds. Examples are the same in each run, so that one
+# which fails is of what has changed; `--hypothesis-profile=anew` looks for others.
+settings.register_profile("chaosproxy", deadline=None, derandomize=True)
+settings.register_profile("anew", deadline=None, derandomize=False, print_blob=True)
 settings.load_profile("chaosproxy")
 
 
