@@ -1,23 +1,42 @@
 """The door that nobody answers: refused means that nobody listens, for as long as was said and no longer."""
 
 import socket
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from chaosproxy.net.address import Address
-from tests.proxying import TURNED_AWAY, serve_proxy, wait_for
+from chaosproxy.profile import load
+from tests.proxying import TURNED_AWAY, serve_proxy, source_of, wait_for
+from tests.servers import free_port
 
 REFUSE = "faults:\n- {fault: admit, new_connections: refuse, for: 400ms}\n"
 REFUSE_LONG = "faults:\n- {fault: admit, new_connections: refuse, for: 60s}\n"
 REFUSE_LATER = "faults:\n- {fault: admit, when: {from: 300ms}, new_connections: refuse, for: 3s}\n"
 
 
+def at_its_own_port(server):
+    """A proxy at a port that nobody else is given while it does not listen there."""
+    return serve_proxy(server.url, listen=Address("127.0.0.1", free_port()))
+
+
 @pytest.fixture
 def proxy(either_loop, redis70):
-    with serve_proxy(redis70.url) as proxy:
+    with at_its_own_port(redis70) as proxy:
         yield proxy
+
+
+def in_force(proxy, rules, look):
+    """Put a profile in force and look, before anything else can happen in the proxy; gives what was seen."""
+    profile = load([source_of(rules)])
+
+    def both():
+        proxy.service._proxy.use(profile, 1)
+        return look()
+
+    return proxy.service._loop.call(both)
 
 
 def listens(proxy):
@@ -44,11 +63,10 @@ def test_shut_for_a_while(proxy):
     with proxy.connect() as old:
         assert old.ask("PING") == "PONG"
         began = time.monotonic()
-        proxy.use(REFUSE)
-        assert not is_open(proxy)
+        assert in_force(proxy, REFUSE, lambda: not is_open(proxy))
         assert old.ask("PING") == "PONG"
         wait_for(lambda: listens(proxy), "the door to open")
-        assert time.monotonic() - began >= 0.4
+        assert time.monotonic() - began >= 0.39  # uvloop counts in milliseconds, and begins early
         with proxy.connect() as new:
             assert new.ask("PING") == "PONG"
     event = proxy.wait_events()[0]
@@ -57,8 +75,7 @@ def test_shut_for_a_while(proxy):
 
 def test_shut_later(proxy):
     """A rule with `from` shuts the door in its time."""
-    proxy.use(REFUSE_LATER)
-    assert listens(proxy)
+    assert in_force(proxy, REFUSE_LATER, lambda: listens(proxy))
     wait_for(lambda: not listens(proxy), "the door to shut")
     assert not is_open(proxy)
     wait_for(lambda: listens(proxy), "the door to open")
@@ -94,11 +111,19 @@ def test_shut_when_triggered(proxy):
 
 
 def test_stop_behind_a_shut_door(either_loop, redis70):
-    """A proxy that nobody can connect to ends like any other, and does not listen again."""
-    proxy = serve_proxy(redis70.url)
-    proxy.use(REFUSE)
-    proxy.stop()
-    time.sleep(0.5)
+    """A proxy that nobody can connect to ends like any other, and does not listen again, though it waits for longer than that."""
+    proxy = at_its_own_port(redis70)
+    with proxy.connect() as waiting:
+        waiting.send("BLPOP", "l", 0)
+        wait_for(lambda: b"cmd=blpop" in redis70.ask("CLIENT", "LIST"), "the request")
+        proxy.use(REFUSE)
+        stopping = threading.Thread(target=proxy.stop)
+        stopping.start()
+        seen = []
+        while stopping.is_alive():
+            seen.append(listens(proxy))
+            stopping.join(0.01)
+    assert not any(seen)
     assert not is_open(proxy)
 
 
