@@ -57,7 +57,7 @@ def test_a_cluster(either_loop):
             behind = proxy.service._proxy.behind
             assert list(proxy.service.nodes) == ["node-1", "node-2"]
             wait_for(lambda: behind.asked.name == "node-2", "a node that answers")
-            assert proxy.service.unready() is None
+            wait_for(lambda: proxy.service.unready() is None, "it to answer")
 
 
 def test_a_port_that_is_taken(either_loop, redis70):

@@ -64,7 +64,7 @@ def test_a_listener_for_each_node(cluster, serve_here):
         with Wire(port) as wire:
             assert slots(wire) == listening
             assert {place for place in moved(wire) if place} <= set(listening)
-    assert proxy.service.unready() is None
+    wait_for(lambda: proxy.service.unready() is None, "it to answer")
     assert proxy.service.survey.server.version >= (7, 0)
 
 
@@ -130,7 +130,7 @@ def test_seeds(cluster, serve_here):
         ]
     assert proxy.service.unready() is not None
     look(proxy)
-    assert proxy.service.unready() is None
+    wait_for(lambda: proxy.service.unready() is None, "it to answer")
 
 
 def test_nobody_answers(serve_here):

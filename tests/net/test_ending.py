@@ -210,8 +210,8 @@ def test_farewell_waits_for_the_other_side(pair):
 def test_farewell_to_one_that_is_gone(pair):
     """Where the other side has ended already there is nothing to wait for."""
     pair.client.shutdown(socket.SHUT_WR)
-    pair.loop.call(lambda: Farewell(pair.transport, eof=True))
-    wait_for(lambda: pair.side.lost, "the end", timeout=0.5)
+    pair.loop.call(lambda: Farewell(pair.transport, eof=True, linger=600))
+    wait_for(lambda: pair.side.lost, "the end")
     assert pair.end() == (b"", "FIN")
 
 
@@ -269,11 +269,20 @@ def test_finish_under_tls(tls_pair, monkeypatch):
     """TLS has no half: the connection is closed once the other side has been silent for a moment."""
     monkeypatch.setattr("chaosproxy.net.ending.TLS_SILENCE", 0.3)
     finish = tls_pair.loop.call(lambda: Finish(tls_pair.transport))
-    for _ in range(4):
-        time.sleep(0.1)
-        tls_pair.loop.call(finish.heard)
-    tls_pair.write(b"late")
+    said = []
+
+    def says(*, more):
+        # In the loop, so that a busy machine keeps this waiting as it does who listens.
+        finish.heard()
+        said.append(tls_pair.side.lost)
+        if more:
+            tls_pair.loop.loop.call_later(0.1, lambda: says(more=more - 1))
+        else:
+            tls_pair.transport.write(b"late")
+
+    tls_pair.loop.call(lambda: says(more=4))
     assert receive_all(tls_pair.client, 4) == b"late"
+    assert said == [False] * 5
     assert tls_pair.end() == (b"", "FIN")
 
 

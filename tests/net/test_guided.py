@@ -52,7 +52,7 @@ def test_the_first_route(guided, two, sentinel):
 
         wait_for(moved, "the other primary")
         assert pid(before) == two[0].pid
-        assert guided.service.unready() is None
+        wait_for(lambda: guided.service.unready() is None, "it to answer")
         assert before.ask("SET", "k", "v") == "OK"
 
 

@@ -4,7 +4,7 @@ import pytest
 from redis import RedisCluster
 
 from chaosproxy.net.address import Address
-from tests.proxying import serve_proxy
+from tests.proxying import serve_proxy, wait_for
 from tests.wire import Wire
 
 MOVING = """
@@ -26,7 +26,7 @@ def test_nodes(proxy, redis70):
     nodes = proxy.service.nodes
     assert list(nodes) == ["node-1", "node-2", "node-3"]
     assert {there.port for _, there in nodes.values()} == {redis70.port}
-    assert proxy.service.unready() is None
+    wait_for(lambda: proxy.service.unready() is None, "it to answer")
     assert not proxy.service.bypassed
     ports = [here.port for here, _ in nodes.values()]
     for number, port in enumerate(ports):
