@@ -12,6 +12,7 @@ import pytest
 
 from chaosproxy import embedded
 from chaosproxy.embedded import Embedded, EmbeddedError
+from tests.busy import measured
 from tests.wire import Wire
 
 
@@ -34,7 +35,7 @@ def alive(pid: int) -> bool:
     """Whether this process runs; one that ended and waits for its parent does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
     return state != "Z"
 
@@ -70,12 +71,13 @@ def test_starts_answers_and_leaves_nothing(temp):
 
 
 def test_is_ready_quickly():
-    """It answers within 150 ms (the best of five: the machine may be busy with something else)."""
+    """It answers within 150 ms (the best of five, and as long as the machine is busy with something else beyond that)."""
     times = []
     for _ in range(5):
-        begun = time.perf_counter()
-        with Embedded():
-            times.append(time.perf_counter() - begun)
+        with measured() as busy:
+            begun = time.perf_counter()
+            with Embedded():
+                times.append(time.perf_counter() - begun - busy.lost)
     assert min(times) < 0.150
 
 
@@ -144,9 +146,10 @@ def test_a_forked_child_does_not_take_it_along():
             os._exit(0)
         assert answers(server.port)
         pid = server.pid
-        begun = time.perf_counter()
-        server.stop()
-        assert time.perf_counter() - begun < 2
+        with measured() as busy:
+            begun = time.perf_counter()
+            server.stop()
+            assert time.perf_counter() - begun < 2 + busy.lost
         assert not alive(pid)
         os.write(writer, b".")
         os.waitpid(child, 0)

@@ -75,9 +75,9 @@ def test_agrees_with_real_servers(any_server):
 
 def test_hostile_patterns_are_not_slow():
     """Twenty stars over ten thousand bytes that nearly match: no star takes back what it gave."""
-    start = time.perf_counter()
+    start = time.thread_time()
     assert not glob_match(b"*a" * 20 + b"*b", b"a" * 10_000)
-    assert time.perf_counter() - start < 1
+    assert time.thread_time() - start < 1
 
 
 def test_compiled_once():

@@ -145,9 +145,9 @@ def test_alias_bombs_are_small():
     """Nine levels of nine aliases, a billion laughs, end at the limit and at once."""
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
-    start = time.perf_counter()
+    start = time.thread_time()
     ((line, _, message),) = wrong("\n".join(lines))
-    assert time.perf_counter() - start < 1
+    assert time.thread_time() - start < 1
     assert message == f"more than {MAX_NODES} values, aliases followed"
     assert line == 5
 
@@ -164,9 +164,9 @@ def test_the_largest_is_read_in_reasonable_time():
     """A file just within the bounds cannot stall whoever loads it for long."""
     entry = "- {fault: latency, match: {commands: [GET]}}\n"
     yaml = entry * (MAX_NODES // 9)
-    start = time.perf_counter()
+    start = time.thread_time()
     assert len(read(yaml)) == MAX_NODES // 9
-    assert time.perf_counter() - start < 10
+    assert time.thread_time() - start < 10
 
 
 def test_places():
