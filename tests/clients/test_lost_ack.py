@@ -26,7 +26,7 @@ def story(server, version: str, kind: str, form: str, *options: str) -> tuple[di
     client = redis_py(version)
     with start_proxy(server.url, "lost-ack", *options) as proxy:
         seen = client.run(PROGRAM, proxy.port, kind, form)
-        (event,) = proxy.events()
+        (event,) = proxy.wait_events()
         labels = {"fault": "lost-ack", "type": "disconnect", "command": "RPUSH"}
         labels |= {"position": event["position"], "outcome": event["outcome"]}
         assert proxy.metric("faults_fired_total", **labels) == 1

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from tests.transparency.script import End, Hear, Learn, Mode, Say, Script, Sleep
 
-PATIENCE = 5.0
+PATIENCE = 20.0
 BYTE_GAP = 0.00005
 SPLIT_GAP = 0.0003
 LONG = 150

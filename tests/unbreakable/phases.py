@@ -190,7 +190,7 @@ HOLDING = (
     Phase("duplicate-gap", rule(f"fault: duplicate, {ON_SET}, gap: {LONG}"), saying(SET, answered=1), applied=("yes",)),
     Phase("slice", rule(f"fault: slice, {ON_GET}, split: [1], gap: {LONG}"), held(GET), stays=True, applied=("yes",)),
     Phase("bandwidth-requests", rule(f"fault: bandwidth, {ON_SET}, rate: 1B/s, direction: to_upstream"), held(SET), applied=("no",)),
-    Phase("bandwidth-replies", rule(f"fault: bandwidth, {ON_SET}, rate: 1B/s, direction: to_client"), held(SET), stays=True, applied=("yes",)),
+    Phase("bandwidth-replies", rule(f"fault: bandwidth, {ON_GET}, rate: 1B/s, direction: to_client"), held(GET, before=[("SET", "x", "v" * 500)]), stays=True, applied=("yes",)),
     Phase("blackhole-request", rule(f"fault: blackhole, {ON_SET}, at: before_forward, what: request"), held(SET, fired=1), applied=("no",), goes_on=False),
     Phase("blackhole-reply", rule(f"fault: blackhole, {ON_SET}, at: after_apply, what: reply"), held(SET, fired=1), stays=True, applied=("yes",)),
     Phase("blackhole-mid-reply", rule(f"fault: blackhole, {ON_SET}, at: mid_reply, what: connection"), held(SET, fired=1), stays=True, applied=("yes",)),
