@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from chaosproxy.net.address import Address
 from chaosproxy.profile import load
 from tests import servers
 from tests.clients import installs
@@ -93,7 +94,8 @@ def stage() -> Iterator[Stage]:
         pytest.skip(reason)
     server = servers.start(name)
     try:
-        with serve_proxy(server.url) as proxy:
+        # Clients come to it while nobody listens there: nobody else may be given the port then.
+        with serve_proxy(server.url, listen=Address("127.0.0.1", servers.free_port())) as proxy:
             yield Stage(server, proxy)
     finally:
         server.stop()

@@ -1,4 +1,4 @@
-"""A dramatiq worker does a task; five seconds after it was cut off another is queued. Takes ports.
+"""A dramatiq worker does a task; once it was cut off, and Redis is back, another is queued. Takes ports.
 
 Says which tasks it did within ten seconds more.
 """
@@ -6,8 +6,10 @@ Says which tasks it did within ten seconds more.
 import json
 import logging
 import os
+import socket
 import sys
 import time
+from collections.abc import Callable
 
 import dramatiq
 import redis
@@ -23,20 +25,30 @@ def do(name: str) -> None:
     world.rpush("done", name)
 
 
-def wait_for(count: int) -> None:
+def wait_for(holds: Callable[[], bool]) -> None:
     end = time.monotonic() + 10
-    while world.llen("done") < count and time.monotonic() < end:
+    while not holds() and time.monotonic() < end:
         time.sleep(0.05)
+
+
+def accepted() -> bool:
+    """Whether anybody is let in."""
+    try:
+        socket.create_connection(("127.0.0.1", int(port)), 10).close()
+    except OSError:
+        return False
+    return True
 
 
 broker = RedisBroker(port=int(port))
 broker.declare_actor(do)
 dramatiq.Worker(broker, worker_threads=1).start()
 do.send("first")
-wait_for(1)
-time.sleep(5)
+wait_for(lambda: world.llen("done") >= 1)
+wait_for(lambda: not accepted())
+wait_for(accepted)
 do.send("second")
-wait_for(2)
+wait_for(lambda: world.llen("done") >= 2)
 print(json.dumps(world.lrange("done", 0, -1)), flush=True)
 # Its threads may wait for ever.
 os._exit(0)
