@@ -48,6 +48,8 @@ class Journal:
 
     def __init__(self, now: float, *, redact: bool = False, kept: int = KEPT) -> None:
         self._start = now
+        #: Tells this run's events from another's, whose numbers are the same.
+        self.run = secrets.token_hex(8)
         self._secret = secrets.token_bytes(32) if redact else None
         self._kept = kept
         self._events: deque[_Kept] = deque()

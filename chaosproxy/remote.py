@@ -95,15 +95,24 @@ class Remote:
 
     def events(self, after: int = 0, wait: float = 0.0) -> list[dict[str, Any]]:
         """The events after a number, waiting so many seconds for the first of them."""
-        path = f"/events?after={after}&wait={wait}"
-        return list(self.ask("GET", path, timeout=wait + TIMEOUT)["events"])
+        return list(self._events(after, wait)["events"])
 
     def follow(self, after: int = 0) -> Iterator[dict[str, Any]]:
-        """Every event after a number, for ever, as it happens."""
+        """Every event after a number, for ever, as it happens; from another run, at the same address, all of them."""
+        run = None
         while True:
-            for event in self.events(after, _POLL):
+            said = self._events(after, _POLL)
+            if run is not None and said["run"] != run:
+                run, after = said["run"], 0
+                continue
+            run = said["run"]
+            for event in said["events"]:
                 after = event["n"]
                 yield event
+
+    def _events(self, after: int, wait: float) -> dict[str, Any]:
+        path = f"/events?after={after}&wait={wait}"
+        return dict(self.ask("GET", path, timeout=wait + TIMEOUT))
 
 
 def _refused(url: str, status: int, value: object) -> RemoteError:

@@ -179,6 +179,11 @@ def test_full_disk(tmp_path, monkeypatch, caplog):
     journal.close()
 
 
+def test_run():
+    """Events of two runs have the same numbers: what tells them apart is another one for each run."""
+    assert len({Journal(0).run for _ in range(10)}) == 10
+
+
 def test_memory_is_bounded():
     """Only the newest events are kept; how many are gone is told, and numbers go on."""
     journal = Journal(0, kept=3)

@@ -60,6 +60,28 @@ def test_events(proxy, remote):
         assert [link["id"] for link in remote.connections()] == [1]
 
 
+def test_events_of_another_run(redis70):
+    """A proxy that was started anew has numbers of its own: all of its events are told, and none of them left out."""
+    with serve_proxy(redis70.url, RULES) as first, first.connect() as client:
+        remote = Remote(first.control)
+        following = remote.follow()
+        for number, key in enumerate("ab", 1):
+            client.ask("GET", key)
+            event = next(following)
+            assert (event["n"], event["keys"]) == (number, [key])
+    with serve_proxy(redis70.url, RULES) as second, second.connect() as client:
+        remote._port = Remote(second.control)._port  # as if it were at the same address
+        for key in "cde":
+            client.ask("GET", key)
+        second.wait_events(3)
+        found = [next(following) for _ in range(3)]
+        assert [(event["n"], event["keys"]) for event in found] == [
+            (1, ["c"]),
+            (2, ["d"]),
+            (3, ["e"]),
+        ]
+
+
 def test_token(proxy):
     """Without its token nothing is said."""
     for token in (None, "wrong"):

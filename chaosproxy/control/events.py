@@ -42,7 +42,7 @@ def get_events(backend: Backend, request: Request) -> Answer:
             _waiting.release()
     else:
         events, last, dropped = journal.since(after)
-    return as_json({"events": events, "last": last, "dropped": dropped})
+    return as_json({"events": events, "last": last, "dropped": dropped, "run": journal.run})
 
 
 def stream(backend: Backend, request: Request) -> Answer:

@@ -114,7 +114,9 @@ SHAPES: Final[dict[str, Schema]] = {
     "Put": of(_IN_FORCE | {"warnings": _TEXTS}),
     "Profiles": of({"profiles": list_of(of({"name": _TEXT, "summary": _TEXT}))}),
     "Event": _EVENT,
-    "Events": of({"events": list_of(ref("Event")), "last": _COUNT, "dropped": _COUNT}),
+    "Events": of(
+        {"events": list_of(ref("Event")), "last": _COUNT, "dropped": _COUNT, "run": _TEXT}
+    ),
     "Last": of({"last": _COUNT}),
     "Connections": of({"connections": list_of(_CONNECTION)}),
     "Cut": of({"id": _COUNT, "cut": {"const": "reset"}}),

@@ -24,8 +24,9 @@ def fire(backend, fault="lost-ack"):
 
 
 def test_after(ask, backend):
-    """Those after a number, the last one's number, and how many are gone."""
-    assert ask("GET", "/events").json == {"events": [], "last": 0, "dropped": 0}
+    """Those after a number, the last one's number, how many are gone, and whose they are."""
+    run = backend.journal.run
+    assert ask("GET", "/events").json == {"events": [], "last": 0, "dropped": 0, "run": run}
     for name in ("a", "b", "c"):
         fire(backend, name)
     said = ask("GET", "/events").json
@@ -88,7 +89,8 @@ def test_forget(ask, backend):
     """Forgotten they are gone; numbers go on."""
     fire(backend)
     assert ask("DELETE", "/events").json == {"last": 1}
-    assert ask("GET", "/events").json == {"events": [], "last": 1, "dropped": 1}
+    said = ask("GET", "/events").json
+    assert said == {"events": [], "last": 1, "dropped": 1, "run": backend.journal.run}
     assert fire(backend)["n"] == 2
 
 

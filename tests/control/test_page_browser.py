@@ -599,8 +599,9 @@ async def test_no_answer_for_a_while(browser, proxy, tmp_path):
         await expect(view.page.locator("#events tr")).to_have_count(4)
 
 
-async def test_started_anew(browser, redis, tmp_path):
-    """Another chaosproxy at the same address begins to count at one, and the page with it."""
+@pytest.mark.parametrize("count", [2, 5, 7], ids=["fewer", "as many", "more"])
+async def test_started_anew(browser, redis, tmp_path, count):
+    """Another chaosproxy at the same address begins to count at one, and the page with it: however many events it has, it shows no others."""
     with start_proxy(redis.url, ANSWERS) as first:
         address = first.control.removeprefix("http://")
         async with viewing(browser, first, tmp_path, errors=("ERR_",)) as view:
@@ -610,9 +611,13 @@ async def test_started_anew(browser, redis, tmp_path):
             first.stop()
             await expect(view.page.locator("#health")).to_contain_text("Trying again")
             with start_proxy(redis.url, ANSWERS, "--control", address) as second:
-                pipeline(second, 2, "GET", "new")
-                await expect(view.page.locator("#events tr")).to_have_count(2)
-                await expect(view.page.locator("#timeline-text")).to_contain_text("answers 2 times")
+                pipeline(second, count, "GET", "new")
+                rows = view.page.locator("#events tr")
+                await expect(rows.filter(has_text="new")).to_have_count(count)
+                await expect(rows).to_have_count(count)
+                await expect(view.page.locator("#timeline-text")).to_contain_text(
+                    f"answers {count} times"
+                )
 
 
 async def test_token(browser, redis, tmp_path):

@@ -18,6 +18,8 @@ const FIELDS = ["fault", "command", "outcome", "connection", "text"];
 
 let kept = [];
 let last = null;
+/** Whose events these are. */
+let run = null;
 let shown = PAGE;
 let drawing = 0;
 const open = new Set();
@@ -25,14 +27,16 @@ const open = new Set();
 async function look() {
   if (last === null) {
     // Only the number of the last one is asked for: of ten thousand the latest are enough.
-    last = Math.max(0, (await ask("GET", `/events?after=${BEYOND}`)).last - FIRST_LOOK);
+    const first = await ask("GET", `/events?after=${BEYOND}`);
+    last = Math.max(0, first.last - FIRST_LOOK);
+    run = first.run;
   }
   const said = await ask("GET", `/events?after=${last}&wait=5s`, { patience: 20_000 });
-  if (said.last < last) {
-    // It has been started anew.
+  if (said.run !== run) {
+    // It has been started anew, and its numbers begin at one again.
     kept = [];
     open.clear();
-    last = 0;
+    last = null;
     draw();
     return;
   }
