@@ -99,13 +99,13 @@ class Remote:
 
     def follow(self, after: int = 0) -> Iterator[dict[str, Any]]:
         """Every event after a number, for ever, as it happens; from another run, at the same address, all of them."""
-        run = None
+        run: object = None
         while True:
             said = self._events(after, _POLL)
-            if run is not None and said["run"] != run:
-                run, after = said["run"], 0
+            before, run = run, said.get("run")
+            if before is not None and run != before:
+                after = 0
                 continue
-            run = said["run"]
             for event in said["events"]:
                 after = event["n"]
                 yield event

@@ -154,6 +154,7 @@ def test_rights(said, same, state):
 
 @pytest.mark.parametrize("answers", [0, 1])
 def test_the_side_connection_fails(answers):
+    """Whether before or after it is known what there is: the read passes as it is, and is told why."""
     with stale("a") as talk:
         talk.handshake("WATCH w", "+OK")
         talk.client("GET a")
@@ -181,6 +182,7 @@ def test_the_line_lets_go_meanwhile():
 
 
 def test_between_asking_and_its_command():
+    """Nothing of ours comes between the two: the read passes as it is."""
     with stale("a") as talk:
         talk.handshake("ASKING", "+OK")
         talk.client("GET a")

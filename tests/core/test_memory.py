@@ -29,6 +29,7 @@ def test_as_of(then, image):
 
 
 def test_as_of_knows_one_key_of_one_database():
+    """What one key was says nothing of another one, nor of the same name in another database."""
     assert kept(A).as_of(1, b"k", 5.0) is None
     assert kept(A).as_of(0, b"l", 5.0) is None
 

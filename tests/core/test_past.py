@@ -154,6 +154,7 @@ def test_a_blocking_read():
 
 
 def test_the_client_goes_meanwhile():
+    """Nobody is left to read it: it was not read."""
     with stale("a") as talk:
         talk.client("GET a")
         talk.expect_upstream(*GATE)
@@ -162,6 +163,7 @@ def test_the_client_goes_meanwhile():
 
 
 def test_the_upstream_goes_meanwhile():
+    """Nobody is left to compute it: it was not read, and the client is closed."""
     with stale("a") as talk:
         talk.client("GET a")
         talk.expect_upstream(*GATE)

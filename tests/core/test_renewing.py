@@ -136,6 +136,7 @@ def test_without_a_scratch_database():
 
 
 def test_without_a_scratch_database_in_a_transaction():
+    """There, too, the reply is computed on a key of its own in the same database."""
     with Talk(RULE) as talk:
         begin(talk, "-ERR no", ":7", "+OK", ":0", ":0")
         talk.client("EXPIRE k 9")
@@ -204,6 +205,7 @@ def test_aside_while_the_client_watches():
 
 
 def test_the_side_connection_fails():
+    """Whether before or after it is known what there is: the command passes as it is, and is told why."""
     with Talk(RULE) as talk:
         talk.handshake("WATCH w", "+OK")
         talk.client("EXPIRE k 9", "EXPIRE l 9")
@@ -240,6 +242,7 @@ def test_without_replies():
 
 
 def test_the_client_goes_meanwhile():
+    """The command never went to the server, so nothing was kept from it."""
     with Talk(RULE) as talk:
         talk.client("EXPIRE k 9")
         talk.expect_upstream(*GATE)
@@ -358,6 +361,7 @@ def test_a_value_without_replies():
 
 
 def test_a_value_while_the_side_connection_fails():
+    """How much time is left is not known then: the value is written with the time that was asked for."""
     with Talk(RULE) as talk:
         talk.handshake("ASKING", "+OK")
         talk.client("SETEX k 9 v")
@@ -370,6 +374,7 @@ def test_a_value_while_the_side_connection_fails():
 
 
 def test_the_client_goes_while_the_time_is_asked_for():
+    """The answer is for nobody, and the value is not written."""
     with Talk(RULE) as talk:
         talk.handshake("ASKING", "+OK")
         talk.client("SETEX k 9 v")

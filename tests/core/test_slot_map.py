@@ -55,7 +55,9 @@ def test_what_is_heeded(seat, raw, owner):
 
 def test_a_real_cluster_moves_its_own():
     """What is told of a real cluster changes nothing here."""
-    Seat(b"h", (7000, 7001), 0).heed(b"-MOVED 7 h:7001\r\n")
+    seat = Seat(b"h", (7000, 7001), 0)
+    seat.heed(b"-MOVED 7 h:7001\r\n")
+    assert seat == Seat(b"h", (7000, 7001), 0)
 
 
 @pytest.mark.parametrize(("protocol", "map_"), [(2, "*["), (3, "%[")])

@@ -284,12 +284,14 @@ def test_stripped(command, rest):
 
 @pytest.mark.parametrize("command", [each for each in HALVED if "EXPIRE" in each.split()[0]])
 def test_expire_is_nothing_but_its_time(command):
+    """Of the commands that only set a time nothing is left without it."""
     assert ttl.is_expire(words(command))
     assert ttl.stripped(words(command)) is None
 
 
 @pytest.mark.parametrize("command", ["GETEX k EX 10", "SETEX k 10 v", "PERSIST k", "EXPIRETIME k"])
 def test_no_expire(command):
+    """Those that do more than to set a time, or do not set one, are no such commands."""
     assert not ttl.is_expire(words(command))
 
 
@@ -338,6 +340,7 @@ def test_never_longer(command, part):
     ],
 )
 def test_renews_key(command, renews):
+    """Those that set a key's time while they do something else, however they are written."""
     assert ttl.renews_key(words(command)) is renews
 
 

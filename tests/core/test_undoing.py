@@ -376,7 +376,8 @@ def test_one_that_waits():
         talk.client("BLMOVE a b LEFT LEFT 0")
         talk.expect_upstream(*asks("a", "b"), "BLMOVE a b LEFT LEFT 0")
         talk.upstream(*DUMPED * 2)
-        assert not talk.conversation.quiet or talk.conversation.blocked
+        assert talk.conversation.blocked
+        assert talk.conversation.quiet
         other.client("RPUSH a x")
         other.expect_silence()
         talk.side("+PONG")

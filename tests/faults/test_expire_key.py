@@ -48,6 +48,7 @@ def modes(function):
     ],
 )
 def test_mode(value, parsed):
+    """A word, or one setting with its value, which has its unit or is in seconds."""
     assert MODE.parse(value) == parsed
 
 
@@ -451,6 +452,7 @@ def test_changed_in_a_transaction(protocol):
 
 @pytest.mark.parametrize(("answer", "applied"), [("*-1", "no"), ("-EXECABORT no", "no")])
 def test_changed_in_a_transaction_that_is_not_carried_out(answer, applied):
+    """The event says that nothing of it was applied."""
     with Talk(any_command("{ttl_set: 3s}")) as talk:
         talk.handshake("MULTI", "+OK")
         talk.client("EXPIRE k 604800")
@@ -472,6 +474,7 @@ def test_changed_and_refused():
 
 
 def test_changed_without_replies():
+    """It goes out changed all the same; that it was applied nobody knows."""
     with Talk(any_command("{ttl_set: 3s}")) as talk:
         talk.client("CLIENT REPLY OFF", "SETEX k 9 v")
         talk.expect_upstream("CLIENT REPLY OFF", "SETEX k 3 v")

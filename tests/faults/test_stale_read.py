@@ -46,6 +46,7 @@ def test_lag(lag, images):
 
 @pytest.mark.parametrize(("behind", "image"), [(1, B), (2, A), (3, None)])
 def test_behind(behind, image):
+    """So many writes ago; where so many are not known the read passes as it is."""
     memory = remember(k=A)
     memory.keep(0, b"k", 11.0, B)
     found = decide(StaleRead(behind=behind), memory, "GET k")
@@ -66,6 +67,7 @@ def test_all_keys():
     """.replace("\n", "").split("|"),
 )
 def test_reads(text):
+    """All that reads keys, by whatever command, reads what they were."""
     assert decide(StaleRead(behind=1), remember(k=A), text.strip()) == Past({b"k": A})
 
 
@@ -88,6 +90,7 @@ def test_what_is_remembered():
 
 @pytest.mark.parametrize("fault", [StaleRead(), StaleRead(lag=1.0, behind=1)])
 def test_one_of_the_two(fault):
+    """Neither, and both, are refused."""
     with pytest.raises(Invalid, match="give exactly one of lag and behind"):
         fault.check(Position.BEFORE_FORWARD)
 
@@ -98,10 +101,14 @@ def test_one_of_the_two(fault):
         ("lag: 0s", "expected a duration such as 800ms or 1.5s, longer than 0, got '0s'"),
         ("behind: 0", "expected a whole number from 1 to 256, got 0"),
         ("behind: 257", "expected a whole number from 1 to 256, got 257"),
-        ("behind: 1, at: after_apply", "at"),
+        (
+            "behind: 1, at: after_apply",
+            "stale_read always acts at before_forward, not at after_apply",
+        ),
     ],
 )
 def test_settings(settings, message):
+    """What is no time, no number of writes, or no position of it, is refused with the reason."""
     with pytest.raises(ProfileError, match=message):
         profile(f"- {{fault: stale_read, {settings}}}")
 
@@ -154,6 +161,7 @@ def test_a_lagging_replica(protocol):
 
 @pytest.mark.parametrize("protocol", [2, 3])
 def test_so_many_writes_behind(protocol):
+    """What counts is writes, not time: a key that was not there two writes ago is not there."""
     with Talk("- {fault: stale_read, behind: 2}", protocol=protocol) as talk:
         read(talk, None)
         write(talk, "SET k one", "$-1")

@@ -471,6 +471,7 @@ def test_no_time_to_live(server, resp):
 
 @both
 def test_no_time_to_live_in_a_transaction(server, resp):
+    """strip_ttl there too: what is queued goes without its time, and EXEC has its reply."""
     with proxied(server, profile("strip_ttl"), resp) as (_, client):
         for call in setters(server):
             fill(server)
