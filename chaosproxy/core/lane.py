@@ -155,17 +155,16 @@ class Lane:
         if not self.open:
             return False
         if self._owed or self._body:
-            body = self._body
-            return (body is not None and body.passes(len(data))) or self._each(data, now)
+            return self._each(data, now)
         # What comes most: short commands of the kind that came last, and nothing is unanswered.
-        opening, times = self._opening, 0
-        if 0 < len(data) <= MOST_AT_ONCE:
-            found = opening.all(data)
-            if (not found[-1]) is opening.unkeyed:
-                times, glance = len(found), opening.glance
-                if glance is not None and not glance.lets_by(found, times):
-                    times = 0
-        if not times and not (times := opening.is_long(data, now)):
+        opening, most = self._opening, MOST_AT_ONCE
+        if 0 < len(data) <= most and (not (found := opening.all(data))[-1]) is opening.unkeyed:
+            times, glance = len(found), opening.glance
+            if glance is not None and not glance.lets_by(found, times):
+                return self._each(data, now)
+        elif opening.is_long(data, now):
+            times = 1
+        else:
             return self._each(data, now)
         opening.tally.count += times
         self._since = now
@@ -205,6 +204,8 @@ class Lane:
 
     def _each(self, data: bytes, now: float) -> bool:
         """As `requests`: command by command, those of one kind together."""
+        if self._body is not None and self._body.passes(len(data)):
+            return True
         if not self._unanswered:
             self._unanswered = [*self.unanswered]
         found = self._read(data, now)
@@ -212,8 +213,7 @@ class Lane:
             return False
         idle, place = not (self._owed or self._body), self._place or 0
         if idle:
-            self._counted = self._counted or place > 0
-            place = 0
+            self._counted, place = self._counted or place > 0, 0
         for name, _, times in found.passed:
             name.tally.count += times
             place += times
