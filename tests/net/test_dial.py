@@ -43,7 +43,7 @@ def port_of(server):
 
 
 def test_connects(loop, listening):
-    """By address and by name; a name's second address is tried when the first refuses."""
+    """By address and by name."""
     port = port_of(listening)
     assert dial(loop, Address("127.0.0.1", port)) is None
     assert dial(loop, Address("localhost", port)) is None

@@ -122,6 +122,13 @@ def test_tls(listen, certificates):
         context.wrap_socket(plain, server_hostname="localhost") as client,
     ):
         assert client.recv(100) == b"hello"
+    with socket.create_connection(("127.0.0.1", address.port), 10) as plain:
+        plain.sendall(b"PING\r\n" * 100)
+        said = b""
+        with contextlib.suppress(ConnectionResetError):
+            while more := plain.recv(100):
+                said += more
+        assert b"hello" not in said
 
 
 def test_tls_clients_that_say_nothing_go(listen, certificates, monkeypatch):

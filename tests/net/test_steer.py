@@ -83,6 +83,9 @@ def test_cut_while_held(proxy):
         wait_for(lambda: proxy.metric("held_commands") == 1, "the reply to be held")
         assert proxy.service.cut(proxy.service.connections()[0]["id"])
         assert client.read_to_end() == (b"", "RST")
+    (event,) = proxy.wait_events()
+    assert (event["applied"], event["told"], event["outcome"]) == ("yes", "nothing", "unknown")
+    assert event["delay"] < 60
 
 
 def test_cut_before_it_is_let_in(proxy):

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -80,7 +81,28 @@ faults:
 def leaks(text: str | bytes) -> list[str]:
     """Give the secrets that are in it, whole or as their bytes in hexadecimal or Base64."""
     said = text.encode() if isinstance(text, str) else text
-    return [secret for secret in SECRETS if secret.encode() in said]
+    return [secret for secret in SECRETS if any(each in said for each in written(secret))]
+
+
+def written(secret: str) -> list[bytes]:
+    """A secret in each way that it may stand in a text; in Base64 behind any number of bytes."""
+    raw = secret.encode()
+    coded = []
+    for before in range(3):
+        # The letters at either end have bits of what is around it.
+        text = b64encode(bytes(before) + raw).rstrip(b"=")
+        coded.append(text[-(-before * 8 // 6) : len(text) - ((before + len(raw)) % 3 != 0)])
+    return [raw, raw.hex().encode(), *coded]
+
+
+def test_how_a_secret_is_found():
+    """Whole, and as bytes in hexadecimal or Base64, wherever it stands in them."""
+    for before in range(4):
+        for after in range(4):
+            raw = b"x" * before + TOKEN.encode() + b"y" * after
+            for text in (raw, raw.hex().encode(), b64encode(raw)):
+                assert leaks(text) == [TOKEN]
+    assert leaks(b"hunter2" + b64encode(b"hunter2")) == []
 
 
 @pytest.fixture(scope="module")
