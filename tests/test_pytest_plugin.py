@@ -293,7 +293,7 @@ class Case(unittest.TestCase):
 
 
 def test_embedded(pytester):
-    """Without an upstream a real server is started; where that cannot be, what is missing is told."""
+    """Without an upstream a real server is started, and is past the proxy where it is said to be."""
     try:
         find_server()
     except EmbeddedError as reason:

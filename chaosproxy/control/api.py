@@ -117,7 +117,7 @@ ROUTES: Final = (
         "GET",
         "/events",
         events.get_events,
-        "What has fired: the events, the last one's number, and how many are no longer kept.",
+        "What has fired: the events, the last one's number, how many are no longer kept, and the run whose they are.",
         query={"after": _AFTER, "wait": _WAIT},
         gives="Events",
     ),

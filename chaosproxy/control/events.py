@@ -49,8 +49,8 @@ def stream(backend: Backend, request: Request) -> Answer:
     """All after `after` (or Last-Event-ID) and from now on, as server-sent events."""
     request.only("after")
     after = request.number("after", 0)
-    known = whole_number(request.headers.get("Last-Event-ID", ""))
-    after = after if known is None else known
+    heard = _heard(request.headers.get("Last-Event-ID", ""), backend.journal.run)
+    after = after if heard is None else heard
     if request.method == "HEAD":
         return Answer(HTTPStatus.OK, content_type="text/event-stream")
     if not _waiting.acquire(blocking=False):
@@ -64,6 +64,13 @@ def delete_events(backend: Backend, request: Request) -> Answer:
     """Forget them; the numbers go on, and the file keeps them."""
     del request
     return as_json({"last": backend.journal.clear()})
+
+
+def _heard(text: str, run: str) -> int | None:
+    """Read the id of the last event that somebody has heard: of another run it is none of this one's. None: it is no id."""
+    number, _, whose = text.partition("@")
+    found = whole_number(number)
+    return 0 if found is not None and whose not in {"", run} else found
 
 
 class _Chunks(Iterator[bytes]):
@@ -84,7 +91,8 @@ class _Chunks(Iterator[bytes]):
         if events:
             self._after, self._said = events[-1]["n"], monotonic()
             return b"".join(
-                b"id: %d\ndata: %s\n\n" % (event["n"], json.dumps(event).encode())
+                b"id: %d@%s\ndata: %s\n\n"
+                % (event["n"], self._journal.run.encode(), json.dumps(event).encode())
                 for event in events
             )
         if now - self._said < HEARTBEAT:

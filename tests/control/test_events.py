@@ -116,7 +116,7 @@ def stream(server, path="/events/stream", **headers):
 
 
 def test_stream(serve, backend):
-    """Those that are there, then each as it happens, each with its number as the id to come back with."""
+    """Those that are there, then each as it happens, each with its number and its run as the id to come back with."""
     server = serve()
     fire(backend, "a")
     link, answer = stream(server)
@@ -124,25 +124,39 @@ def test_stream(serve, backend):
         said = frames(answer)
         assert next(said) == {"retry": "1000"}
         first = next(said)
-        assert (first["id"], json.loads(first["data"])["fault"]) == ("1", "a")
+        assert (first["id"], json.loads(first["data"])["fault"]) == (
+            f"1@{backend.journal.run}",
+            "a",
+        )
         fire(backend, "b")
         fire(backend, "c")
         assert [json.loads(next(said)["data"])["fault"] for _ in range(2)] == ["b", "c"]
 
 
 @pytest.mark.parametrize(
-    ("path", "headers"),
-    [("/events/stream?after=2", {}), ("/events/stream?after=1", {"Last_Event_ID": "2"})],
+    ("after", "heard", "number"),
+    [
+        ("?after=2", None, 3),
+        ("?after=1", "2", 3),
+        ("", "2@RUN", 3),
+        ("?after=2", "", 3),
+        ("?after=2", "nonsense@RUN", 3),
+        # Of a proxy that ran before, at the same address: none of these was heard.
+        ("", "2@another", 1),
+        ("?after=1", "99@another", 1),
+    ],
 )
-def test_stream_goes_on(serve, backend, path, headers):
-    """Who comes back gets what was missed, and nothing twice."""
+def test_stream_goes_on(serve, backend, after, heard, number):
+    """Who comes back gets what was missed, and nothing twice; after a restart all that there is."""
     for name in ("a", "b", "c"):
         fire(backend, name)
-    link, answer = stream(serve(), path, **headers)
+    run = backend.journal.run
+    headers = {} if heard is None else {"Last_Event_ID": heard.replace("RUN", run)}
+    link, answer = stream(serve(), f"/events/stream{after}", **headers)
     with closing(link):
         said = frames(answer)
         next(said)
-        assert next(said)["id"] == "3"
+        assert next(said)["id"] == f"{number}@{run}"
 
 
 def test_heartbeat(serve, monkeypatch):
@@ -210,4 +224,4 @@ def test_who_listens_and_talks(serve, backend):
             fire(backend)
             said = frames(answer)
             next(said)
-            assert next(said)["id"] == "1"
+            assert next(said)["id"].startswith("1@")

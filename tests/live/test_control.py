@@ -146,7 +146,7 @@ def test_a_thousand_stalled_connections(redis70):
             status, _, took = ask(proxy, "DELETE", "/profile")
             best["DELETE", "/profile"] = min(best["DELETE", "/profile"], took)
             for client in clients:
-                assert client.recv(100)[:1] in b"+$"
+                assert client.recv(100) in (b"+OK\r\n", b"$-1\r\n", b"$1\r\nv\r\n")
             if max(best.values()) < 1:
                 break
         assert {route: took for route, took in best.items() if took >= 1} == {}
