@@ -311,15 +311,15 @@ def test_every_server(name):
                 with Wire(port, resp=resp) as wire, node.connect(resp=resp) as direct:
                     for command in commands:
                         said = repr(wire.ask(*command.split()))
-                        assert not set(ports.values()) & set(re.findall(r"\d+", said))
+                        assert not set(ports.values()) & set(re.findall(r"\b\d+\b", said))
                         wanted = only(repr(direct.ask(*command.split())), ports.values())
-                        back = re.sub(r"\d+", lambda found: ports.get(found[0], found[0]), said)
+                        back = re.sub(r"\b\d+\b", lambda found: ports.get(found[0], found[0]), said)
                         assert only(back, ports.values()) == wanted
 
 
 def only(said, ports):
     """A text of which, of all numbers, only these are left: times and offsets change while one looks."""
-    return re.sub(r"\d+", lambda found: found[0] if found[0] in ports else "#", said)
+    return re.sub(r"\b\d+\b", lambda found: found[0] if found[0] in ports else "#", said)
 
 
 FAIL_OVER = """
