@@ -76,11 +76,21 @@ def test_kubernetes():
 
 def test_kubernetes_sidecar():
     """It is ready before the application starts, may do nothing it need not, and is probed where it answers anybody."""
-    (sidecar,) = read("kubernetes.yaml")["spec"]["initContainers"]
+    pod = read("kubernetes.yaml")["spec"]
+    (sidecar,) = pod["initContainers"]
     assert sidecar["restartPolicy"] == "Always"
-    assert sidecar["securityContext"]["readOnlyRootFilesystem"]
-    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
-        assert sidecar[probe]["httpGet"]["path"] in {"/readyz", "/healthz"}
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert sidecar["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    probes = {name: probe["httpGet"]["path"] for name, probe in sidecar.items() if "Probe" in name}
+    assert probes == {
+        "startupProbe": "/readyz",
+        "readinessProbe": "/readyz",
+        "livenessProbe": "/healthz",
+    }
     assert any(each["name"] == "CHAOSPROXY_CONTROL_TOKEN" for each in sidecar["env"])
 
 
@@ -163,9 +173,10 @@ def test_dashboard():
     panels = json.loads((HERE / "grafana-dashboard.json").read_text())["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     cells = [
-        (x, panel["gridPos"]["y"])
-        for panel in panels
-        for x in range(panel["gridPos"]["x"], panel["gridPos"]["x"] + panel["gridPos"]["w"])
+        (x, y)
+        for place in (panel["gridPos"] for panel in panels)
+        for x in range(place["x"], place["x"] + place["w"])
+        for y in range(place["y"], place["y"] + place["h"])
     ]
     assert len(set(cells)) == len(cells)
     assert all(0 <= x < 24 for x, _ in cells)
