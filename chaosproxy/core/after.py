@@ -3,7 +3,7 @@
 Takes a whole reply and the work it answers; gives the reply the client is to get, and sets on its slot what delays or ends it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 from chaosproxy.core import remembering, undoing
@@ -23,7 +23,7 @@ from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.ending import ENDED
 from chaosproxy.core.line import Line
 from chaosproxy.core.live_rule import Chosen
-from chaosproxy.core.pending import Pending
+from chaosproxy.core.pending import Pending, missed
 from chaosproxy.core.repeating import repeat_later
 from chaosproxy.core.reply import elements
 from chaosproxy.core.resp import encode_command
@@ -70,7 +70,7 @@ def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> b
             case Pieces():
                 sliced.append(chosen)
             case _:
-                _set_on(line, slot, chosen, work, decision, applied)
+                _set_on(line, slot, chosen, work, decision, applied, seen)
     for chosen in sliced:
         _cut_up(line, slot, chosen, work, applied, raw, len(ahead))
     if delay:
@@ -122,12 +122,18 @@ def _cut_up(  # noqa: PLR0917 - one call's worth of what is at hand
 
 
 def _set_on(  # noqa: PLR0917 - one call's worth of what is at hand
-    line: Line, slot: Slot, chosen: Chosen, work: Work, decision: Decision | None, applied: Applied
+    line: Line,
+    slot: Slot,
+    chosen: Chosen,
+    work: Work,
+    decision: Decision | None,
+    applied: Applied,
+    seen: Seen,
 ) -> None:
     """Set on the slot what happens when its reply leaves."""
     match decision:
         case Run():
-            run_after(line, LastRun(chosen, decision, work, applied), slot)
+            run_after(line, LastRun(chosen, decision, work, applied, seen), slot)
         case Cut() | Silence():
             slot.final = Final(chosen, decision, work, applied)
         case _:  # it belongs to another position
@@ -140,24 +146,28 @@ def run_after(line: Line, run: LastRun, slot: Slot) -> None:
         slot.last_runs.append(run)
         return
     slot.waiting += 1
-
-    def done() -> None:
-        slot.waiting -= 1
-
-    ask_to_run(line, run, done)
+    ask_to_run(line, run, slot)
 
 
-def ask_to_run(line: Line, last: LastRun, done: Callable[[], None] = lambda: None) -> None:
-    """Have commands run on the side connection, and write down that they have run, or could not."""
+def ask_to_run(line: Line, last: LastRun, slot: Slot | None = None) -> None:
+    """Have commands run on the side connection, and write down that they have run, or could not; the reply in `slot` waits for that."""
     chosen, run, work = last.chosen, last.run, last.work
 
     def ran(detail: str) -> None:
         line.touched(chosen, "run", 1 if chosen.key is not None else 0)
-        line.fire(chosen, work, last.applied, "ok", "ok", detail=detail)
+        if slot is None or not any(each is slot for each in line.slots):  # the reply has left
+            line.fire(chosen, work, last.applied, last.told, "ok", detail=detail)
+        elif line.closed:
+            line.fire(chosen, work, last.applied, "nothing", missed("ok"), detail=detail)
+        else:
+            since = slot.pending[0].since if slot.pending else line.now
+            pending = Pending(chosen, work, last.applied, last.told, since, detail=detail)
+            slot.pending += (pending,)
 
     def answered(replies: Sequence[bytes] | None, now: float) -> None:
         del now
-        done()
+        if slot is not None:
+            slot.waiting -= 1
         if replies is None:
             line.skip(chosen, line.world.unanswered(run.where))
         else:

@@ -156,12 +156,13 @@ class Final:
 
 @dataclass(slots=True)
 class LastRun:
-    """Commands to run once this exchange was applied."""
+    """Commands to run once this exchange was applied; `told` is what its reply tells the client."""
 
     chosen: Chosen
     run: Run
     work: Work
     applied: Applied
+    told: Seen
 
 
 @dataclass(slots=True, eq=False)

@@ -50,16 +50,16 @@ def test_the_first_final_decision_ends_the_chain():
 
 
 def test_positions_act_in_the_order_of_life():
-    """Whatever the order in the profile: what is earlier in the exchange's life happens first."""
+    """Whatever the order in the profile: what is earlier in the exchange's life happens first; the reply waits for what runs."""
     with Talk(rules(LATER, TORN, LATE, RUN)) as talk:
         ask(talk)
         talk.expect_side("INCR n")
         talk.wait(5)
-        talk.expect_client()  # the reply waits for what runs
+        talk.expect_client()
         talk.side(":1")
         talk.expect_client(b"$5\r")
         talk.expect_closed("reset")
-        assert [event.fault for event in talk.events()] == ["run", "latency", "disconnect-2"]
+        assert [event.fault for event in talk.events()] == ["latency", "run", "disconnect-2"]
         assert talk.skipped("disconnect") == ["ended"]
 
 

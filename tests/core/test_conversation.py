@@ -277,7 +277,7 @@ def test_a_run_is_written_down_though_nobody_waits_for_it():
         talk.upstream("+OK")
         talk.expect_side("INCR n", db=0, where="upstream")
         talk.client_gone()
-        talk.expect_fired("run", applied="yes")
+        talk.expect_fired("run", applied="yes", told="nothing", outcome="unknown")
 
 
 def test_each_skip_is_for_one_command():

@@ -130,7 +130,77 @@ def test_after_an_error():
         talk.upstream("-OOM command not allowed")
         talk.side(":1")
         talk.expect_client("-OOM command not allowed")
-        talk.expect_fired("run", applied="no")
+        talk.expect_fired("run", applied="no", told="error")
+
+
+def test_after_an_error_that_has_come():
+    """The same of what runs once the client has it."""
+    with Talk(LAST) as talk:
+        talk.client("SET k v")
+        talk.expect_upstream("SET k v")
+        talk.upstream("-OOM command not allowed")
+        talk.expect_client("-OOM command not allowed")
+        talk.flushed()
+        talk.side(":1")
+        talk.expect_fired("run", applied="no", told="error")
+
+
+LATE = "- {fault: latency, match: {commands: SET}, at: after_apply, delay: 1s}"
+
+
+@pytest.mark.parametrize("end", ["client_gone", "cut"])
+@pytest.mark.parametrize("answered", [False, True])
+def test_the_client_goes_before_its_reply_has_left(answered, end):
+    """They ran, or may have; of the reply that waited for them, or for its time, the client has seen nothing."""
+    with Talk(f"{LATE}\n{AFTER}") as talk:
+        talk.client("SET k v")
+        talk.expect_upstream("SET k v")
+        talk.upstream("+OK")
+        if answered:
+            talk.side(":1")
+        talk.expect_nothing_fired()
+        if end == "cut":
+            talk.cut("reset")
+            talk.expect_closed("reset")
+        else:
+            talk.client_gone()
+        talk.expect_fired("latency", told="nothing", outcome="unknown")
+        detail = "" if answered else "the connection ended before it was known whether they ran"
+        what = {"applied": "yes", "told": "nothing", "outcome": "unknown", "detail": detail}
+        talk.expect_fired("run", **what)
+        assert [(touched.how, touched.count) for touched in talk.touched()] == [("run", 1)]
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_the_reply_has_left_before_they_ran(answered):
+    """Where nothing is understood any more nothing waits for them: the client has its reply, whatever becomes of them."""
+    with Talk(AFTER) as talk:
+        talk.client("SET k v")
+        talk.expect_upstream("SET k v")
+        talk.upstream("+OK", b"?")
+        talk.expect_client("+OK", b"?")
+        talk.expect_raw("upstream")
+        talk.expect_nothing_fired()
+        if answered:
+            talk.side(":1")
+        else:
+            talk.client_gone()
+        talk.expect_fired("run", applied="yes", told="ok", outcome="ok")
+
+
+def test_two_that_the_reply_waits_for():
+    """Each is told once the reply has left, which waits for both."""
+    with Talk(f"{AFTER}\n{AFTER.replace('run,', 'run, name: two,')}") as talk:
+        talk.client("SET k v")
+        talk.expect_upstream("SET k v")
+        talk.upstream("+OK")
+        talk.side(":1")
+        talk.expect_client()
+        talk.expect_nothing_fired()
+        talk.side(":2")
+        talk.expect_client("+OK")
+        talk.expect_fired("run", told="ok", outcome="ok")
+        talk.expect_fired("two", told="ok", outcome="ok")
 
 
 def test_the_side_connection_fails_after():
