@@ -542,6 +542,17 @@ def test_only_what_is_acted_on_goes_the_long_way():
     assert slots == [(1, False), (1, False), acted, (5, False), acted, acted, (8, False)]
 
 
+@pytest.mark.parametrize("faults", ["", LATE + "match: {keys: 'k:3'}}"])
+def test_long_values_one_by_one(faults: str):
+    """Of a kind that comes often they pass at once, unless a rule is about their key; short ones in between do, too."""
+    short, long = (encode_command(b"SET", b"k:1", b"x" * size) for size in (1, 500))
+    held = encode_command(b"SET", b"k:3", b"x" * 500)
+    sent = [short, short, short, long, long, short, long]
+    chunks = [chunk for data in sent for chunk in ((">", data), ("<", b"+OK\r\n"))]
+    assert all(dialogue(*chunks, faults=faults))
+    assert dialogue(*chunks, (">", held), faults=faults)[-1] == (not faults)
+
+
 BIG = encode_command(b"SET", b"k", b"x" * 300_000)
 BULK = b"$300000\r\n" + b"x" * 300_000 + b"\r\n"
 
