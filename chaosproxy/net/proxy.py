@@ -124,14 +124,16 @@ class Proxy:
         for link in list(self.links.values()):
             link.drain()
         end = monotonic() + grace
-        # What is aborted is gone within a second, or is no reason to stay.
-        while self.links and monotonic() < end + 1:
-            late = monotonic() >= end
+        while self.links and monotonic() < end:
             for link in list(self.links.values()):
-                if late:
-                    link.abort()
-                elif _is_idle(link):
+                if _is_idle(link):
                     link.end("close")
+            await asyncio.sleep(_POLL)
+        # However late it is by now: what is aborted is gone within a second, or is no reason to stay.
+        end = monotonic() + 1
+        for link in list(self.links.values()):
+            link.abort()
+        while self.links and monotonic() < end:  # noqa: ASYNC110 - as above
             await asyncio.sleep(_POLL)
         if self._surveying is not None:
             self._surveying.cancel()

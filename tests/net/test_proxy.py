@@ -90,6 +90,28 @@ def test_stop_does_not_wait_for_ever(serve_here, redis70):
         assert client.read_to_end()[0] == b""
 
 
+def test_stop_of_one_that_had_no_time(serve_here, redis70):
+    """Who stops on a machine that gives it no time until all patience is over still ends every connection."""
+    proxy = serve_here(redis70.url)
+    with proxy.connect() as client:
+        client.send("BLPOP", "l", 0)
+        wait_for(lambda: b"cmd=blpop" in redis70.ask("CLIENT", "LIST"), "the request")
+        loop = proxy.service._loop.loop
+        poll = 0.01  # between two looks at what is still open
+
+        def stall() -> None:
+            if proxy.service._proxy._stopping:
+                time.sleep(2)
+            else:
+                loop.call_later(poll, stall)
+
+        loop.call_soon_threadsafe(stall)
+        proxy.service.stop(0.3)
+        proxy._stop = lambda: None
+        assert client.read_to_end()[0] == b""
+        assert not proxy.service._proxy.links
+
+
 def test_server_that_goes_and_comes_back(serve_here, caplog, monkeypatch):
     """Down: clients are closed, counted, told once in the log. Back: the next client is served, its commands known."""
     server = servers.start("redis70")
