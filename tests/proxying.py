@@ -182,7 +182,7 @@ def start_proxy(
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=output,
-            env=os.environ | (env or {}),
+            env=os.environ | {"PYTHONFAULTHANDLER": "1"} | (env or {}),
         )
 
     def stop() -> None:
@@ -191,9 +191,8 @@ def start_proxy(
                 process.send_signal(signal.SIGTERM)
             status = process.wait(STOP_TIMEOUT)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            raise
+            process.send_signal(signal.SIGABRT)  # then it says where it is
+            status = process.wait()
         finally:
             proxy.stderr = log.read_text()
             folder.cleanup()
