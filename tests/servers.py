@@ -32,6 +32,8 @@ START_TIMEOUT = 20.0
 TRIES = 5
 #: As many workers of one run have ports of their own.
 WORKERS = 16
+#: With fewer ports than that for each, all take what the kernel gives.
+FEW = 100
 SLOTS = 16384
 
 
@@ -326,12 +328,20 @@ def free_port() -> int:
 def _free_port(*, cluster: bool) -> int:
     while True:
         port = next(_own_ports())
-        with socket.socket() as probe, socket.socket() as bus, suppress(OSError):
+        with socket.socket() as probe, socket.socket() as bus, suppress(OSError, OverflowError):
             probe.bind(("127.0.0.1", port))
             # A cluster node also listens 10,000 above.
             if cluster:
                 bus.bind(("127.0.0.1", port + 10_000))
             return port
+
+
+def _of_the_kernel() -> int:
+    """A port that is free now; where the kernel chooses from nearly all, none is anybody's own."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
 
 
 @cache
@@ -341,6 +351,8 @@ def _own_ports() -> Iterator[int]:
     # No number of a cluster's slot is taken for a port.
     least = SLOTS + 1
     count = (low - least) // WORKERS
+    if count < FEW:
+        return iter(_of_the_kernel, None)
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
     first = least + worker % WORKERS * count
     # Other runs may be on this machine, too. Hypothesis sets what `random` draws, the same in each worker.

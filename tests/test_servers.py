@@ -181,3 +181,13 @@ def test_skips_are_failures_where_everything_must_be_there(tmp_path):
     assert failed.returncode == 1
     assert "1 failed, 1 passed, 1 xfailed, 2 errors" in failed.stdout
     assert "skipped where nothing may be: Skipped: install it" in failed.stdout
+
+
+def test_ports_where_the_kernel_chooses_from_all(monkeypatch):
+    """Where too few ports are left below those, free ones are asked of the kernel."""
+    monkeypatch.setattr(servers, "FEW", 1 << 16)
+    ports = servers._own_ports.__wrapped__()
+    low, high = map(int, Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split())
+    assert all(low <= next(ports) <= high for _ in range(20))
+    monkeypatch.setattr(servers, "_own_ports", lambda: ports)
+    assert servers._free_port(cluster=True) + 10_000 < 1 << 16
