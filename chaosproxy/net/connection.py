@@ -107,9 +107,8 @@ class Link:
                 self._upstream.write(data)  # type: ignore[union-attr]
             elif self.relaying:
                 self._counts.read_client += len(data)
-                self._proxy.world.epoch = (
-                    time() - now
-                )  # which is set, or stops while a machine sleeps
+                # The clock is set now and then, or `now` stops while a machine sleeps.
+                self._proxy.world.epoch = time() - now
                 self.conversation.receive_from_client(data, now)
                 self._settle(now)
             elif not self.ended:
