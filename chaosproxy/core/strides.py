@@ -11,9 +11,14 @@ import re
 from functools import cache, lru_cache
 from typing import Final
 
+#: What a key that is not there is answered.
+NULL: Final = b"$-1\r\n"
+
 
 def _begins(size: int) -> bytes:
-    """What a bulk string of so many bytes in all begins with; of no such size is there any."""
+    """What a bulk string of so many bytes in all begins with, or all of a null; where there is none of that size, too much."""
+    if size == len(NULL):
+        return NULL
     for digits in range(1, 5):
         length = size - digits - 5
         if length >= 0 and len(str(length)) == digits:

@@ -41,6 +41,9 @@ def test_every_length_is_spelled_out():
 def test_how_a_reply_of_each_size_begins():
     """A bulk string begins as its size in bytes says, and of sizes that none has nothing so long begins so."""
     begins = {len(raw): raw for raw in (b"$%d\r\n%s\r\n" % (n, b"z" * n) for n in range(2048))}
+    assert strides.NULL == b"$-1\r\n"
+    assert len(strides.NULL) not in begins
+    begins[len(strides.NULL)] = strides.NULL
     assert len(strides.BULKS) > 1024
     for size, begin in enumerate(strides.BULKS):
         raw = begins.get(size)
