@@ -1,6 +1,7 @@
 """`bandwidth` and `slice` on real sockets: how fast bytes pass, and in what pieces they are read."""
 
 import itertools
+import socket
 import threading
 import time
 
@@ -177,12 +178,16 @@ def test_each_piece_is_read_by_itself(redis70, resp, settings, cuts):
             assert after - before > 0.8 * GAP
 
 
-def test_the_gap_need_not_be_long(redis70):
-    """TCP_NODELAY is set: 20 ms are enough for pieces of one byte to be read one by one."""
-    rule = "faults:\n- {fault: slice, match: {commands: PING}, size: 1, gap: 20ms}\n"
+def test_pieces_of_one_byte(redis70):
+    """They are read one by one, and need not be far apart for it: TCP_NODELAY is set on both sides."""
+    rule = f"faults:\n- {{fault: slice, match: {{commands: PING}}, size: 1, gap: {GAP / 2}s}}\n"
     with serve_proxy(redis70.url, rule) as proxy, proxy.connect() as wire:
         found = proxy.received(wire, 7, lambda: wire.send("PING"))
         assert [data for _, data in found] == [b"%c" % char for char in b"+PONG\r\n"]
+        (link,) = proxy.service._proxy.links.values()
+        for side in (link.client, link._upstream):
+            sock = side.get_extra_info("socket")
+            assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
 
 
 def test_what_stands_behind_comes_behind(redis70):
