@@ -86,7 +86,7 @@ class Modes:
     @property
     def subscribed(self) -> bool:
         """Whether messages may come that nobody asked for."""
-        return bool(self.channels) and any(self.channels.values())
+        return any(self.channels.values())
 
     @property
     def confirms_as(self) -> int:

@@ -11,21 +11,6 @@ import re
 from functools import cache, lru_cache
 from typing import Final
 
-#: What a key that is not there is answered.
-NULL: Final = b"$-1\r\n"
-
-
-def _begins(size: int) -> bytes:
-    """What a bulk string of so many bytes in all begins with, or all of a null; where there is none of that size, too much."""
-    if size == len(NULL):
-        return NULL
-    for digits in range(1, 5):
-        length = size - digits - 5
-        if length >= 0 and len(str(length)) == digits:
-            return b"$%d\r\n" % length
-    return bytes(size + 1)
-
-
 #: Values of fewer bytes are spelled out. Ten times as many would take ten times as long to compile.
 LIMIT: Final = 256
 #: Of commands with more arguments behind their name, each is read by itself.
@@ -35,11 +20,26 @@ MOST_AT_ONCE: Final = 1 << 14
 #: What most writes are answered, and as many of it as come together.
 OK: Final = b"+OK\r\n"
 OKS: Final = OK * 1024
-#: How a reply that is one bulk string begins, by how many bytes it is in all; it ends in `END`.
-BULKS: Final = tuple(_begins(size) for size in range(2048))
+#: What a key that is not there is answered.
+NULL: Final = b"$-1\r\n"
 END: Final = b"\r\n"
 #: So few are written out one behind the other, which matches a little faster and compiles slower.
 FEW: Final = 2
+
+
+def _begins(most: int) -> list[bytes]:
+    """What a bulk string begins with, by how many bytes it is in all, fewer than `most`; where none is of that size, too much."""
+    begins = [bytes(most)] * most
+    begins[len(NULL)] = NULL
+    for length in range(most):
+        begin = b"$%d\r\n" % length
+        if (size := len(begin) + length + len(END)) < most:
+            begins[size] = begin
+    return begins
+
+
+#: How a reply that is one bulk string, or a null, begins, by how many bytes it is in all; it ends in `END`.
+BULKS: Final = tuple(_begins(2048))
 
 
 def _lengths(digits: str) -> str:
