@@ -6,6 +6,7 @@ Takes an upstream URL and a profile (a shipped name, a path, or YAML text), give
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -15,16 +16,19 @@ import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from chaosproxy.core.replay import Recording
-from chaosproxy.net.address import parse_address, parse_upstream
+from chaosproxy.net.address import Address, parse_address, parse_upstream
 from chaosproxy.net.plan import Plan
 from chaosproxy.profile import Source, find, load
 from chaosproxy.service import Service, Settings
+from tests import servers
 from tests.wire import Wire
+
+T = TypeVar("T")
 
 START_TIMEOUT = 20.0
 STOP_TIMEOUT = 20.0
@@ -139,6 +143,18 @@ class RunningProxy:
         assert self.service is not None
         return self.service.use(load([source_of(profile)]), seed)
 
+    def in_force(self, profile: str, look: Callable[[], T]) -> T:
+        """Put a profile in force and look, before anything else can happen in the proxy; gives what was seen."""
+        service = self.service
+        assert service is not None
+        loaded = load([source_of(profile)])
+
+        def both() -> T:
+            service._proxy.use(loaded, 1)
+            return look()
+
+        return service._loop.call(both)
+
     def signal(self, number: int) -> None:
         """Send a signal to the process of its own."""
         assert self.process is not None
@@ -214,6 +230,20 @@ def start_proxy(
     if "sentinel" in said:
         proxy.sentinel = parse_address(said["sentinel"]).port
     return proxy
+
+
+def at_its_own_port(server: servers.Server, profile: str = "calm") -> RunningProxy:
+    """Serve at a port that nobody else is given while the proxy does not listen there."""
+    return serve_proxy(server.url, profile, listen=Address("127.0.0.1", servers.free_port()))
+
+
+def refused(port: int) -> bool:
+    """Whether connecting itself fails."""
+    try:
+        socket.create_connection(("127.0.0.1", port), 10).close()
+    except TURNED_AWAY:
+        return True
+    return False
 
 
 def serve_proxy(

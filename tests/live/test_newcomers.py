@@ -7,11 +7,10 @@ from collections import Counter
 
 import pytest
 
-from chaosproxy.net.address import Address, parse_address
+from chaosproxy.net.address import parse_address
 from chaosproxy.profile import load
 from tests.busy import measured
-from tests.proxying import TURNED_AWAY, serve_proxy, source_of, wait_for
-from tests.servers import free_port
+from tests.proxying import at_its_own_port, refused, serve_proxy, source_of, wait_for
 from tests.wire import Wire, decode
 
 ALL = "faults:\n- {fault: admit, %s}\n"
@@ -34,38 +33,13 @@ faults:
 """
 
 
-def refused(port):
-    """Whether connecting itself fails."""
-    try:
-        socket.create_connection(("127.0.0.1", port), 10).close()
-    except TURNED_AWAY:
-        return True
-    return False
-
-
-def at_its_own_port(server, profile="calm"):
-    """A proxy at a port that nobody else is given while it does not listen there."""
-    return serve_proxy(server.url, profile, listen=Address("127.0.0.1", free_port()))
-
-
-def in_force(proxy, rules, look):
-    """Put a profile in force and look, before anything else can happen in the proxy; gives what was seen."""
-    profile = load([source_of(rules)])
-
-    def both():
-        proxy.service._proxy.use(profile, 1)
-        return look()
-
-    return proxy.service._loop.call(both)
-
-
 def test_refused_for_a_while(redis70):
     """Connecting fails, with whatever address it is tried; those who are in stay; the same port comes back."""
     with at_its_own_port(redis70) as proxy, proxy.connect() as old:
         assert old.ask("PING") == "PONG"
         began = time.monotonic()
         rule = ALL % "new_connections: refuse, for: 500ms"
-        assert in_force(proxy, rule, lambda: refused(proxy.port))
+        assert proxy.in_force(rule, lambda: refused(proxy.port))
         assert old.ask("PING") == "PONG"
         wait_for(lambda: not refused(proxy.port), "the door")
         assert time.monotonic() - began >= 0.49
@@ -183,8 +157,8 @@ def test_refused_on_a_unix_socket(redis70, tmp_path):
     listen = parse_address(f"unix://{path}")
     with serve_proxy(redis70.url, listen=listen) as proxy:
         assert path.exists()
-        assert in_force(
-            proxy, ALL % "new_connections: refuse, for: 300ms", lambda: not path.exists()
+        assert proxy.in_force(
+            ALL % "new_connections: refuse, for: 300ms", lambda: not path.exists()
         )
         wait_for(path.exists, "the socket")
         with socket.socket(socket.AF_UNIX) as client:
@@ -362,7 +336,7 @@ def taken(redis70, caplog):
             assert refused(proxy.port)
             return socket.create_server(("127.0.0.1", proxy.port))
 
-        with in_force(proxy, ALL % "new_connections: refuse, for: 100ms", look) as other:
+        with proxy.in_force(ALL % "new_connections: refuse, for: 100ms", look) as other:
             other.settimeout(5)
             wait_for(lambda: "cannot listen again" in caplog.text, "an attempt")
             with socket.create_connection(("127.0.0.1", proxy.port), 10):

@@ -1,6 +1,5 @@
 """The door that nobody answers: refused means that nobody listens, for as long as was said and no longer."""
 
-import socket
 import threading
 import time
 from pathlib import Path
@@ -8,35 +7,17 @@ from pathlib import Path
 import pytest
 
 from chaosproxy.net.address import Address
-from chaosproxy.profile import load
-from tests.proxying import TURNED_AWAY, serve_proxy, source_of, wait_for
-from tests.servers import free_port
+from tests.proxying import at_its_own_port, refused, serve_proxy, wait_for
 
 REFUSE = "faults:\n- {fault: admit, new_connections: refuse, for: 400ms}\n"
 REFUSE_LONG = "faults:\n- {fault: admit, new_connections: refuse, for: 60s}\n"
 REFUSE_LATER = "faults:\n- {fault: admit, when: {from: 300ms}, new_connections: refuse, for: 3s}\n"
 
 
-def at_its_own_port(server):
-    """A proxy at a port that nobody else is given while it does not listen there."""
-    return serve_proxy(server.url, listen=Address("127.0.0.1", free_port()))
-
-
 @pytest.fixture
 def proxy(either_loop, redis70):
     with at_its_own_port(redis70) as proxy:
         yield proxy
-
-
-def in_force(proxy, rules, look):
-    """Put a profile in force and look, before anything else can happen in the proxy; gives what was seen."""
-    profile = load([source_of(rules)])
-
-    def both():
-        proxy.service._proxy.use(profile, 1)
-        return look()
-
-    return proxy.service._loop.call(both)
 
 
 def listens(proxy):
@@ -50,20 +31,12 @@ def listens_at(port):
     return any(row[1].endswith(f":{port:04X}") and row[3] == "0A" for row in rows)
 
 
-def is_open(proxy):
-    try:
-        socket.create_connection(("127.0.0.1", proxy.port), 10).close()
-    except TURNED_AWAY:
-        return False
-    return True
-
-
 def test_shut_for_a_while(proxy):
     """Connecting fails at once and is written down; connections that are open stay; later the same port answers."""
     with proxy.connect() as old:
         assert old.ask("PING") == "PONG"
         began = time.monotonic()
-        assert in_force(proxy, REFUSE, lambda: not is_open(proxy))
+        assert proxy.in_force(REFUSE, lambda: refused(proxy.port))
         assert old.ask("PING") == "PONG"
         wait_for(lambda: listens(proxy), "the door to open")
         assert time.monotonic() - began >= 0.39  # uvloop counts in milliseconds, and begins early
@@ -75,16 +48,16 @@ def test_shut_for_a_while(proxy):
 
 def test_shut_later(proxy):
     """A rule with `from` shuts the door in its time."""
-    assert in_force(proxy, REFUSE_LATER, lambda: listens(proxy))
+    assert proxy.in_force(REFUSE_LATER, lambda: listens(proxy))
     wait_for(lambda: not listens(proxy), "the door to shut")
-    assert not is_open(proxy)
+    assert refused(proxy.port)
     wait_for(lambda: listens(proxy), "the door to open")
 
 
 def test_another_profile_opens_it(proxy):
     """A switch opens the door at once."""
     proxy.use(REFUSE_LONG)
-    assert not is_open(proxy)
+    assert refused(proxy.port)
     proxy.use("calm")
     wait_for(lambda: listens(proxy), "the door to open", timeout=5)
 
@@ -92,7 +65,7 @@ def test_another_profile_opens_it(proxy):
 def test_switched_off_it_opens(proxy):
     """A rule that is switched off while it shuts the door opens it."""
     proxy.use(REFUSE_LONG)
-    assert not is_open(proxy)
+    assert refused(proxy.port)
     proxy.service.enable("admit", False)
     wait_for(lambda: listens(proxy), "the door to open", timeout=5)
 
@@ -105,7 +78,7 @@ def test_shut_when_triggered(proxy):
     for _ in range(2):
         assert listens(proxy)
         proxy.service.trigger("admit")
-        assert not is_open(proxy)
+        assert refused(proxy.port)
         wait_for(lambda: listens(proxy), "the door to open")
     assert len(proxy.wait_events(2)) == 2
 
@@ -124,7 +97,7 @@ def test_stop_behind_a_shut_door(either_loop, redis70):
             seen.append(listens(proxy))
             stopping.join(0.01)
     assert not any(seen)
-    assert not is_open(proxy)
+    assert refused(proxy.port)
 
 
 def test_one_listener(either_loop, redis70):

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests import servers
-from tests.proxying import TURNED_AWAY, RunningProxy, start_proxy, wait_for
+from tests.proxying import RunningProxy, refused, start_proxy, wait_for
 from tests.wire import Wire, encode
 
 ARMED = Path(__file__).with_name("armed.yaml")
@@ -162,14 +162,6 @@ def test_input_left_unread_at_the_end(server, through, way: str):
         assert end == "FIN" or way == "direct"
 
 
-def _refused(port: int) -> bool:
-    try:
-        Wire(port).close()
-    except TURNED_AWAY:
-        return True
-    return False
-
-
 def test_more_input_than_a_client_may_have(server, through):
     """Above client-query-buffer-limit the server hangs up without a word."""
     server.ask("CONFIG", "SET", "client-query-buffer-limit", 1 << 20)
@@ -203,7 +195,7 @@ def test_a_server_that_is_killed(through, way: str, doing: str):
         wire.close()
         if way == "direct":
             # Its connections end a moment before it stops listening.
-            wait_for(lambda: _refused(port), "the port to be closed")
+            wait_for(lambda: refused(port), "the port to be closed")
         else:
             with Wire(port) as late:
                 assert late.read_to_end() == (b"", "FIN")
