@@ -185,9 +185,11 @@ class Talk:
             self.conversation.receive_from_upstream(raw, self.now)
         self._look()
 
-    def handshake(self, sent: str, answer: str) -> None:
-        """Let the client send a command and the upstream answer it, with nothing between them."""
+    def handshake(self, sent: str, answer: str, *, late: float = 0.0) -> None:
+        """Let the client send a command, which goes on so many seconds later, and the upstream answer it, with nothing between them."""
         self.client(sent)
+        if late:
+            self.wait(late)
         self.expect_upstream(sent)
         self.upstream(answer)
         self.expect_client(answer)

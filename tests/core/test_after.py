@@ -136,11 +136,7 @@ def test_an_array_of_other_commands(array):
     before = at("before_forward", "latency") + ", delay: 1s"
     with Talk(rules(before, LOST)) as talk:
         talk.handshake("MULTI", "+OK")
-        talk.client("GET a")
-        talk.wait(1)
-        talk.expect_upstream("GET a")
-        talk.upstream("+QUEUED")
-        talk.expect_client("+QUEUED")
+        talk.handshake("GET a", "+QUEUED", late=1)
         talk.client("EXEC", "PING")
         talk.expect_upstream("EXEC", "PING")
         talk.upstream(array, "+PONG")
@@ -155,11 +151,7 @@ def test_an_end_while_exec_is_under_way():
     for exec_sent, applied in ((True, "unknown"), (False, "no")):
         with Talk(rules(before)) as talk:
             talk.handshake("MULTI", "+OK")
-            talk.client("GET a")
-            talk.wait(1)
-            talk.expect_upstream("GET a")
-            talk.upstream("+QUEUED")
-            talk.expect_client("+QUEUED")
+            talk.handshake("GET a", "+QUEUED", late=1)
             if exec_sent:
                 talk.client("EXEC")
                 talk.expect_upstream("EXEC")
@@ -174,11 +166,7 @@ def test_a_discarded_transaction():
     for end in ("DISCARD", "RESET"):
         with Talk(rules(before, LOST)) as talk:
             talk.handshake("MULTI", "+OK")
-            talk.client("GET a")
-            talk.wait(1)
-            talk.expect_upstream("GET a")
-            talk.upstream("+QUEUED")
-            talk.expect_client("+QUEUED")
+            talk.handshake("GET a", "+QUEUED", late=1)
             talk.handshake(end, "+OK")
             talk.expect_fired("latency", applied="no", told="error")
             assert talk.skipped("disconnect") == ["aborted"]

@@ -127,11 +127,7 @@ def test_a_queued_request_that_was_late(sent, applied):
     """It was applied if its EXEC was, of which nothing is known once that has been sent."""
     with Talk(EARLY) as talk:
         talk.handshake("MULTI", "+OK")
-        talk.client("GET a")
-        talk.wait(1)
-        talk.expect_upstream("GET a")
-        talk.upstream("+QUEUED")
-        talk.expect_client("+QUEUED")
+        talk.handshake("GET a", "+QUEUED", late=1)
         if sent:
             talk.client("EXEC")
             talk.expect_upstream("EXEC")
