@@ -104,12 +104,16 @@ class Behind:
         from chaosproxy.net.pair import Node  # noqa: PLC0415
         from chaosproxy.net.standby import Standby  # noqa: PLC0415
 
-        plan, limits = self._plan, self._proxy.counts.limits
-        dialler = Dialler(plan.upstream.address, plan.upstream_tls, plan.connect_timeout)
-        other = Dialler(standby.address, plan.standby_tls, plan.connect_timeout)
+        plan, first = self._plan, self._proxy.routes.first.side
+
+        def node(name: str, server: Upstream, tls: ssl.SSLContext | None) -> Node:
+            dialler = Dialler(server.address, tls, plan.connect_timeout)
+            side = first.another(dialler, server.username, server.password)
+            return Node(name, server, dialler, side)
+
         self._standby = Standby(
-            Node("upstream", plan.upstream, dialler, limits),
-            Node("standby", standby, other, limits),
+            node("upstream", plan.upstream, plan.upstream_tls),
+            node("standby", standby, plan.standby_tls),
             self._proxy.world,
             lambda: self._primaries,
             disposable=plan.disposable,

@@ -12,7 +12,6 @@ from time import monotonic
 from typing import Final
 
 from chaosproxy.core.command_table import CommandTable
-from chaosproxy.counts import Limits
 from chaosproxy.net.address import Address, Upstream
 from chaosproxy.net.dial import DialError, Dialler
 from chaosproxy.net.pair_error import PairError, UnsurePairError
@@ -37,21 +36,16 @@ _log = logging.getLogger("chaosproxy.pair")
 class Node:
     """One of the two servers. `origin` is whose replica it was at first (host, port), None: nobody's.
 
-    `changed`: its settings that the proxy has changed, with what they were. `limits` counts those that its side connection reaches.
+    `side`: the proxy's own connections to it. `changed`: its settings that the proxy has changed, with what they were.
     """
 
     name: str
     upstream: Upstream
     dialler: Dialler
-    limits: Limits = field(default_factory=Limits)
-    side: Side = field(init=False)
+    side: Side
     origin: tuple[bytes, bytes] | None = None
     touched: bool = False
     changed: dict[bytes, bytes] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        who = self.upstream
-        self.side = Side(self.dialler, who.username, who.password, limits=self.limits)
 
     async def info(self) -> dict[str, str]:
         """What it says of replication. Raises PairError if it does not answer."""

@@ -20,7 +20,7 @@ from chaosproxy.net.dial import DialError, Dialler
 NAME: Final = b"chaosproxy"
 #: How long the server may take over one question, in seconds, the dialling included.
 PATIENCE: Final = 10.0
-#: How much the server may say to one question, in bytes, unless somebody says otherwise.
+#: How much the server may always say to one question, in bytes: its list of commands is large.
 MOST: Final = 16 << 20
 
 _PUSH: Final = ord(">")
@@ -43,15 +43,15 @@ class Side:
         password: str | None,
         patience: float = PATIENCE,
         *,
-        most: int = MOST,
-        limits: Limits | None = None,
+        most: int,
+        limits: Limits,
     ) -> None:
         self._dialler = dialler
         self._username = (username or "").encode()
         self._password = (password or "").encode()
         self._patience = patience
-        self.most = most
-        self._limits = limits or Limits()
+        self._most = most
+        self._limits = limits
         self._open: dict[tuple[int, int], _Connection] = {}
         self._told = ""
 
@@ -65,7 +65,7 @@ class Side:
         if connection is None or connection.lost:
             setup = self._setup(db, protocol)
             connection = _Connection(
-                self._dialler, setup, self._patience, self.most, self._tell, limits=self._limits
+                self._dialler, setup, self._patience, self._most, self._tell, limits=self._limits
             )
             self._open[db, protocol] = connection
         connection.ask(requests, done)
@@ -91,7 +91,7 @@ class Side:
     def another(self, dialler: Dialler, username: str | None, password: str | None) -> "Side":
         """Make one to another server, with what goes for this one."""
         return Side(
-            dialler, username, password, self._patience, most=self.most, limits=self._limits
+            dialler, username, password, self._patience, most=self._most, limits=self._limits
         )
 
     def retarget(self, dialler: Dialler) -> None:

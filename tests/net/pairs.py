@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from chaosproxy.core.command_table import CommandTable
+from chaosproxy.counts import Limits
 from chaosproxy.net.address import parse_upstream
 from chaosproxy.net.dial import Dialler
 from chaosproxy.net.loop import LoopThread
 from chaosproxy.net.pair import Node, Pair
+from chaosproxy.net.side import MOST, Side
 from tests import servers
 from tests.proxying import wait_for
 from tests.servers import Server
@@ -37,7 +39,9 @@ def two_servers(kind: str, *options: str) -> Iterator[list[Server]]:
 
 def node(name: str, url: str, tls: Any = None) -> Node:
     upstream = parse_upstream(url)
-    return Node(name, upstream, Dialler(upstream.address, tls, 5.0))
+    dialler = Dialler(upstream.address, tls, 5.0)
+    side = Side(dialler, upstream.username, upstream.password, most=MOST, limits=Limits())
+    return Node(name, upstream, dialler, side)
 
 
 async def _make(primary: Node, standby: Node, disposable: bool) -> Pair:

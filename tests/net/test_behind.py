@@ -2,6 +2,7 @@
 
 import pytest
 
+from chaosproxy.core.passing import TOO_LARGE
 from chaosproxy.net.address import Address
 from chaosproxy.service import ServiceError
 from tests import clusters, servers
@@ -28,6 +29,18 @@ def test_a_standby(either_loop, redis70, valkey9):
         assert b"valkey_version" in reply
         assert b"name=chaosproxy" in valkey9.ask("CLIENT", "LIST")
     wait_for(lambda: b"name=chaosproxy" not in valkey9.ask("CLIENT", "LIST"), "its end")
+
+
+def test_what_a_standby_may_say(either_loop, redis70, valkey9):
+    """The user's limit holds on the way to it as elsewhere, where that is more than what is always allowed; what is over is counted."""
+    size = 17 << 20
+    valkey9.ask("SETRANGE", "long", size - 1, "x")
+    for max_buffer, held in ((16 << 20, False), (18 << 20, True)):
+        with serve_proxy(redis70.url, standby=valkey9.url, max_buffer=max_buffer) as proxy:
+            side = proxy.service._proxy.behind.side
+            reply = proxy.service._loop.run(side.request(b"GET", b"long"), 20)
+            assert (len(reply) > size) if held else (reply == TOO_LARGE)
+            assert proxy.metric("limits_reached_total", limit="reply") == (not held)
 
 
 def test_sentinels(either_loop, redis70):

@@ -2,11 +2,12 @@
 
 import pytest
 
+from chaosproxy.counts import Limits
 from chaosproxy.net.address import Address
 from chaosproxy.net.dial import Dialler
 from chaosproxy.net.fleet import Fleet
 from chaosproxy.net.route import Route, Routes
-from chaosproxy.net.side import Side
+from chaosproxy.net.side import MOST, Side
 from chaosproxy.topology.sentinel import Place
 from tests.wire import Wire
 
@@ -30,7 +31,7 @@ class Echo:
 
 def make(name, listen, target):
     dialler = Dialler(target, None, 1.0)
-    return Route(name, listen, dialler, Side(dialler, None, None))
+    return Route(name, listen, dialler, Side(dialler, None, None, most=MOST, limits=Limits()))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from chaosproxy.core.resp import encode_command
 from chaosproxy.counts import Limits
 from chaosproxy.net.address import Address
 from chaosproxy.net.dial import Dialler
-from chaosproxy.net.side import Side
+from chaosproxy.net.side import MOST, Side
 from tests.servers import free_port
 
 PING_ = (b"PING",)
@@ -25,6 +25,7 @@ def side_of(loop):
 
     def make(port, username=None, password=None, patience=10.0, **how):
         dialler = Dialler(Address("127.0.0.1", port), None, 5.0)
+        how = {"most": MOST, "limits": Limits(), **how}
         side = loop.call(lambda: Side(dialler, username, password, patience, **how))
         made.append(side)
         return side

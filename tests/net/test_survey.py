@@ -4,10 +4,11 @@ import pytest
 
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.fault import ServerInfo
+from chaosproxy.counts import Limits
 from chaosproxy.net.address import Address
 from chaosproxy.net.dial import Dialler
 from chaosproxy.net.loop import LoopThread
-from chaosproxy.net.side import Side
+from chaosproxy.net.side import MOST, Side
 from chaosproxy.net.survey import read_info, survey
 from tests import servers
 from tests.security.upstream import hostile
@@ -20,7 +21,7 @@ def ask():
 
     def go(port, username=None, password=None):
         dialler = Dialler(Address("127.0.0.1", port), None, 5.0)
-        side = loop.call(lambda: Side(dialler, username, password))
+        side = loop.call(lambda: Side(dialler, username, password, most=MOST, limits=Limits()))
         sides.append(side)
         return loop.run(survey(side), 20)
 
