@@ -7,6 +7,7 @@ import asyncio
 import os
 import resource
 import threading
+import warnings
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -106,7 +107,7 @@ class LoopThread:
             self.loop.call_soon_threadsafe(self.loop.stop)
             self._thread.join()
         if not self.loop.is_closed():
-            self.loop.close()
+            _close(self.loop)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
@@ -118,6 +119,18 @@ class LoopThread:
         # What they held is closed in the rounds that follow: a client that was just being accepted.
         for _ in range(3):
             self.loop.run_until_complete(asyncio.sleep(0))
+
+
+def _close(loop: asyncio.AbstractEventLoop) -> None:
+    """Close a loop, and what is left open in it. Where a warning of that is to be an error it is one that is shown."""
+    actions = (
+        action for action, _, kind, *_ in warnings.filters if issubclass(ResourceWarning, kind)
+    )
+    with warnings.catch_warnings():
+        if next(actions, "") == "error":
+            # uvloop warns of a transport before it closes it, and then waits until all are: one whose warning was raised never is.
+            warnings.simplefilter("always", ResourceWarning)
+        loop.close()
 
 
 async def in_a_thread(function: Callable[[], T]) -> T:

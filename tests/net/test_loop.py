@@ -2,12 +2,15 @@
 
 import asyncio
 import resource
+import socket
 import threading
 import time
+import warnings
 
 import pytest
 
 from chaosproxy.net.loop import (
+    CHOICE,
     BusyError,
     LoopThread,
     allow_connections,
@@ -152,6 +155,28 @@ def test_stop_ends_what_runs(either_loop):
     assert ended.is_set()
     loop.stop()
     assert loop.loop.is_closed()
+
+
+@pytest.mark.parametrize("action", ["error", "ignore"])
+def test_stop_closes_what_was_left_open(action, monkeypatch):
+    """A connection that nobody has closed holds up no end, whatever is to be made of warnings; one that was to be an error is shown."""
+    pytest.importorskip("uvloop", reason="needs uvloop: pip install 'chaosproxy[fast]'")
+    monkeypatch.setenv(CHOICE, "uvloop")
+    loop = LoopThread()
+    ours, theirs = socket.socketpair()
+
+    async def connect():
+        await asyncio.get_running_loop().create_connection(asyncio.Protocol, sock=ours)
+
+    loop.run(connect())
+    with theirs:
+        theirs.settimeout(20)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter(action)
+            loop.stop()
+        assert loop.loop.is_closed()
+        assert theirs.recv(1) == b""
+    assert [each.category for each in told] == [ResourceWarning] * (action == "error")
 
 
 def test_choice(either_loop):
