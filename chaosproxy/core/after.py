@@ -144,6 +144,7 @@ def run_after(line: Line, run: LastRun, slot: Slot) -> None:
     """Have commands run once this one was applied; its reply waits for them."""
     if run.chosen.at is Position.AFTER_REPLY:
         slot.last_runs.append(run)
+        line.running += 1
         return
     slot.waiting += 1
     ask_to_run(line, run, slot)
@@ -166,7 +167,9 @@ def ask_to_run(line: Line, last: LastRun, slot: Slot | None = None) -> None:
 
     def answered(replies: Sequence[bytes] | None, now: float) -> None:
         del now
-        if slot is not None:
+        if slot is None:
+            line.running -= 1
+        else:
             slot.waiting -= 1
         if replies is None:
             line.skip(chosen, line.world.unanswered(run.where))

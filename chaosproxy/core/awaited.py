@@ -10,6 +10,8 @@ from chaosproxy.core.slot import Stage
 
 #: So many commands that rules look at are taken at once; then it is other connections' turn.
 MOST_AT_ONCE: Final = 1000
+#: Bytes that a command takes after whose reply others are to run, until these are answered.
+RUN_COST: Final = 4096
 
 
 def due(line: Line, *others: float) -> float | None:
@@ -28,7 +30,7 @@ def is_held(line: Line) -> bool:
 def is_full(line: Line, *, later: bool = False) -> bool:
     """Whether so much is held or was answered here that no request is taken; `later`: also once what was answered is on its way."""
     made = 0 if later and not line.clogged else line.made
-    return max(made, line.held) > line.world.max_buffer
+    return max(made, line.held, line.running * RUN_COST) > line.world.max_buffer
 
 
 def is_coming(line: Line, *, timed: bool) -> bool:

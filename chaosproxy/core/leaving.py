@@ -30,7 +30,7 @@ class Leaving:
         self.line = line
         self.returns = returns
         self.ended = False
-        self._flushing: Sequence[LastRun] = ()
+        self._flushing: list[LastRun] | None = None
 
     def release(self, now: float) -> None:
         """Give the client every reply whose turn it is, unless its side of the line is silent."""
@@ -61,7 +61,8 @@ class Leaving:
         if slot.behind:
             line.flush(slot)
         if slot.last_runs:
-            self._flushing = (*self._flushing, *slot.last_runs)
+            self._flushing = self._flushing or []
+            self._flushing += slot.last_runs
             line.effects.append(AwaitFlush())
 
     def _give(self, slot: Slot, now: float) -> bool:
@@ -146,9 +147,9 @@ class Leaving:
 
     def flushed(self) -> None:
         """The client's stack has acknowledged all bytes: what was to come after a reply comes now."""
-        for last in self._flushing:
+        flushing, self._flushing = self._flushing or (), None
+        for last in flushing:
             ask_to_run(self.line, last)
-        self._flushing = ()
 
     @property
     def due(self) -> float:
@@ -190,14 +191,17 @@ class Leaving:
                 slot.pieces.append((0.0, slot.owed))
                 self.line.held += len(slot.owed)
                 slot.owed = b""
-        for last in slot.last_runs:
-            self.line.skip(last.chosen, reason)
+        self._forget_runs(slot.last_runs, reason)
         slot.last_runs.clear()
 
     def _forget_flushing(self, reason: str) -> None:
-        for last in self._flushing:
+        flushing, self._flushing = self._flushing or (), None
+        self._forget_runs(flushing, reason)
+
+    def _forget_runs(self, runs: Sequence[LastRun], reason: str) -> None:
+        self.line.running -= len(runs)
+        for last in runs:
             self.line.skip(last.chosen, reason)
-        self._flushing = ()
 
     def hand_over(self, reason: str) -> list[bytes]:
         """Nothing is understood any more: give what is held, in order, and let go of what was decided for it."""

@@ -40,7 +40,7 @@ class Line:
 
     __slots__ = (
         "_token", "address", "asked", "blocking", "client_silent", "clogged", "closed", "connection", "copied", "effects", "engine", "expect", "head", "held", "listener", "lost", "made", "means",
-        "modes", "now", "opened", "out_client", "out_upstream", "raw", "seat", "slots", "timers", "translate", "turning", "upstream_silent", "world",
+        "modes", "now", "opened", "out_client", "out_upstream", "raw", "running", "seat", "slots", "timers", "translate", "turning", "upstream_silent", "world",
     )  # fmt: skip
 
     def __init__(
@@ -58,7 +58,8 @@ class Line:
         self.expect: deque[Slot] = NOBODY
         self.slots: deque[Slot] = NOBODY
         self.head: Work | None = None
-        self.turning = self.blocking = self._token = 0
+        #: `running`: so many are to run after a reply, and are not answered yet.
+        self.turning = self.blocking = self.running = self._token = 0
         self.means, self.held, self.closed = UNKNOWN, 0, False
         #: How much was answered here since something last happened; or, where the client reads too slowly (`clogged`), since that.
         self.made, self.clogged, self.copied = 0, False, 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chaosproxy.core.awaited import MOST_AT_ONCE, is_coming
+from chaosproxy.core.awaited import MOST_AT_ONCE, RUN_COST, is_coming
 from tests.conversation import Talk, reply
 from tests.wire import encode
 
@@ -186,6 +186,41 @@ def test_silence_while_too_much_is_owed():
         talk.heard("client")
         for fault in (*["reply"] * 6, "blackhole", "reply"):
             talk.expect_fired(fault)
+
+
+RUN_LAST = "- {fault: run, match: {commands: SET}, at: after_reply, commands: [[PUBLISH, c, m]]}"
+
+
+@pytest.mark.parametrize("end", ["answered", "failed", "switch"])
+def test_commands_that_are_to_run_after_replies(end):
+    """No more are taken than may be kept until the client has acknowledged its replies and what is run then is answered; all are run."""
+    with Talk(RUN_LAST, max_buffer=3 * RUN_COST - 1) as talk:
+        for _ in range(3):
+            talk.handshake("SET a 1", "+OK")
+        talk.client("SET a 2")
+        talk.expect_silence()
+        assert talk.conversation.due is None
+        if end == "switch":
+            talk.switch(RUN_LAST)
+            assert talk.skipped("run") == ["switched"] * 3
+        for _ in range(3):
+            talk.flushed()  # one was asked for each
+        if end != "switch":
+            talk.expect_silence()
+            talk.side(*([":1"] if end == "answered" else []))
+        talk.expect_upstream("SET a 2")
+        talk.upstream("+OK")
+        talk.expect_client("+OK")
+        talk.flushed()
+        for _ in range(1 if end == "switch" else 3):
+            talk.side(":1")
+        for _ in range({"answered": 4, "failed": 3, "switch": 1}[end]):
+            talk.expect_fired("run")
+        assert talk.skipped("run") == {
+            "failed": ["side_connection"],
+            "switch": ["switched"] * 3,
+        }.get(end, [])
+        assert talk.conversation._line.running == 0
 
 
 def test_so_many_commands_at_once():
