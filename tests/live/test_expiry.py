@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests import servers
+from tests.busy import within
 from tests.proxying import RunningProxy, serve_proxy, wait_for
 from tests.servers import Server
 from tests.wire import Wire, WireError, encode
@@ -629,6 +630,7 @@ def test_orders_to_delete(server):
 
 
 @pytest.mark.parametrize("touched", [False, True])
+@within(0.5)
 def test_a_watched_key_that_expires_early(server, touched):
     """A time that was shortened ends as a natural one does: EXEC says what it says without the proxy."""
 

@@ -125,8 +125,12 @@ def fail_over(server, settings, writes):
 @pytest.mark.parametrize("name", FAILOVERS)
 def test_exactly_what_is_listed_is_lost(redis70, name):
     """Four connections write to the same keys across a failover; what was acknowledged and is gone is what the event lists."""
-    gone, listed, _ = fail_over(redis70, FAILOVERS[name], 1000)
-    assert gone == listed
+    for _ in range(5):
+        gone, listed, _ = fail_over(redis70, FAILOVERS[name], 1000)
+        assert gone == listed
+        if listed:
+            break
+        # Nobody had written anything for half a second: the machine was busy.
     assert listed
     if "writes: 30" in FAILOVERS[name]:
         # A transaction is lost whole.

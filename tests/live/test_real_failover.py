@@ -116,7 +116,7 @@ def test_sentinel(before, two):
 
 def test_kept_connections(before, two):
     """Who stays is with the old primary: what it reads is old, what it writes is refused; who comes meets the new one."""
-    proxy = before("style: managed, lag: 60s, rejoin: 500ms")
+    proxy = before("style: managed, lag: 60s, rejoin: 3s")
     with proxy.connect() as old:
         assert old.ask("SET", "k", "lost") == "OK"
         trigger(proxy)

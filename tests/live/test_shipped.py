@@ -9,6 +9,7 @@ from contextlib import suppress
 import pytest
 import redis
 
+from chaosproxy.profile import find, load
 from tests.busy import measured
 from tests.proxying import serve_proxy, wait_for
 from tests.wire import Wire, decode, encode
@@ -157,8 +158,6 @@ def test_crash_tail(any_server, resp):
 
 def test_crash_tail_with_other_numbers(redis70):
     """How many are kept and lost is the user's to say."""
-    from chaosproxy.profile import find, load
-
     overrides = ("lost-tail.when.skip=2", "lost-tail.when.first=1", "crash.when.nth=4")
     profile = load([find("crash-tail")], overrides=overrides)
     with serve_proxy(redis70.url) as proxy:
@@ -246,7 +245,10 @@ def test_split_frames_cuts_at_every_kind_of_place(redis70):
 def test_torn_emoji(redis70):
     """A text comes in pieces none of which is a text by itself; one without such characters comes whole."""
     text = "😀 five 😀 of 😀 these 😀 and 😀 é"
-    with serve_proxy(redis70.url, "torn-emoji") as proxy, proxy.connect() as wire:
+    # So far apart that a machine which is busy for a moment does not give two at once.
+    profile = load([find("torn-emoji")], overrides=("torn-emoji.gap=500ms",))
+    with serve_proxy(redis70.url) as proxy, proxy.connect() as wire:
+        proxy.service.use(profile, 1)
         redis70.ask("SET", "plain", "plain text")
         redis70.ask("SET", "k", text.encode())
         (whole,) = proxy.received(wire, 1, lambda: wire.send("GET", "plain"))

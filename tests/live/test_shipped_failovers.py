@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from tests.busy import within
 from tests.proxying import TURNED_AWAY, serve_proxy, wait_for
 from tests.wire import WireError
 
@@ -87,8 +88,10 @@ def test_managed_failover(any_server):
         assert lost(proxy, "managed-failover") == []
 
 
+@within(1)
 def test_cluster_failover(any_server):
     """It is down; then who was connected is told MOVED, and who connects anew finds all but the last three writes."""
+    any_server.ask("FLUSHALL")
     with serve_proxy(any_server.url, "cluster-failover") as proxy:
         with proxy.connect() as wire:
             writes(wire)
@@ -108,8 +111,10 @@ def test_cluster_failover(any_server):
 
 
 @pytest.mark.parametrize("resp", [2, 3])
+@within(0.5)
 def test_redis_restart(any_server, resp):
     """Everybody is reset; then LOADING to all but the handshake; then it is there, without the last second and the scripts."""
+    any_server.ask("FLUSHALL")
     with serve_proxy(any_server.url, "redis-restart") as proxy:
         with proxy.connect(resp=resp) as wire:
             sha = wire.ask("SCRIPT", "LOAD", "return 1").decode()
@@ -131,9 +136,9 @@ def test_redis_restart(any_server, resp):
         last = max(
             event["t"] for event in proxy.events("redis-restart") if event["told"] == "error"
         )
-        # It is three seconds; a machine that stalls writes the last error down later.
+        # It is three seconds; a machine that stalls asks later, or writes the last error down later.
         assert 1 < last - event["t"] < 8, "how long it was loading"
-        # What was written in its last second: on a fast machine all of it.
+        # What was written in its last second: on a machine that is not busy all of it.
         (write,) = event["writes"]
         assert write == {"command": "RPUSH", "keys": ["turns"], "count": 9 - kept}
         assert kept < 9

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.busy import measured
+from tests.busy import measured, within
 from tests.proxying import serve_proxy
 from tests.wire import Wire, decode, encode
 
@@ -161,6 +161,7 @@ GAP = 0.5
         ("size: 5", [5, 10, 15]),
     ],
 )
+@within(0.05)
 def test_each_piece_is_read_by_itself(redis70, resp, settings, cuts):
     """With a gap that the machine does not sleep through each piece is one read, and together they are the reply."""
     rule = f"faults:\n- {{fault: slice, match: {{commands: GET}}, {settings}, gap: {GAP}s}}\n"
@@ -178,6 +179,7 @@ def test_each_piece_is_read_by_itself(redis70, resp, settings, cuts):
             assert after - before > 0.8 * GAP
 
 
+@within(0.05)
 def test_pieces_of_one_byte(redis70):
     """They are read one by one, and need not be far apart for it: TCP_NODELAY is set on both sides."""
     rule = f"faults:\n- {{fault: slice, match: {{commands: PING}}, size: 1, gap: {GAP / 2}s}}\n"
@@ -201,10 +203,12 @@ def test_what_stands_behind_comes_behind(redis70):
 
 
 @pytest.mark.parametrize("resp", [2, 3])
+@within(0.3)
 def test_in_a_transaction(any_server, resp):
     """The element of EXEC's array is cut where it stands in the array."""
     rule = "faults:\n- {fault: slice, match: {commands: GET}, split: inside_multibyte, most: 1, gap: 500ms}\n"
     with serve_proxy(any_server.url, rule) as proxy, proxy.connect(resp=resp) as wire:
+        any_server.ask("FLUSHALL")
         wire.ask("SET", "k", TEXT.encode())
         wire.ask("MULTI")
         assert wire.ask("INCR", "n") == wire.ask("GET", "k") == "QUEUED"
@@ -213,6 +217,7 @@ def test_in_a_transaction(any_server, resp):
         assert [data for _, data in found] == [whole[:14], whole[14:]]
 
 
+@within(0.3)
 def test_a_message_in_pieces(redis70):
     """A message for a subscriber is cut as well."""
     rule = "faults:\n- {fault: slice, match: {push: {kind: message}}, split: inside_multibyte, most: 1, gap: 500ms}\n"

@@ -16,6 +16,7 @@ from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.reply import elements
 from tests import servers
+from tests.busy import within
 from tests.calls import SETUP, SETUP_NEWER, Call
 from tests.proxying import RunningProxy, serve_proxy, wait_for
 from tests.servers import Server
@@ -352,6 +353,7 @@ def test_a_lag(bench):
         assert client.ask("GET", "k0") == b"one"
 
 
+@within(1)
 def test_its_time_to_live(bench):
     """A key is from the past with the life it would have left by now, as on a replica; a key that has expired since is gone."""
     server = bench.server

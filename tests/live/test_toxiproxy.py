@@ -7,6 +7,7 @@ from time import monotonic
 
 import pytest
 
+from tests import servers
 from tests.proxying import serve_proxy, wait_for
 from tests.wire import Wire
 
@@ -37,8 +38,12 @@ def ask(proxy):
 def port(ask, redis70):
     """A proxy of Toxiproxy's kind, and where it listens."""
     upstream = f"127.0.0.1:{redis70.port}"
-    made = ask("POST", "/proxies", {"name": "cache", "upstream": upstream})
-    return int(made["listen"].rpartition(":")[2])
+    # Nobody else is given it while the proxy does not listen there.
+    port = servers.free_port()
+    listen = f"127.0.0.1:{port}"
+    made = ask("POST", "/proxies", {"name": "cache", "listen": listen, "upstream": upstream})
+    assert made["listen"] == listen
+    return port
 
 
 def toxic(ask, kind, stream="downstream", **attributes):

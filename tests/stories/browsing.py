@@ -51,7 +51,7 @@ async def visit(
 
 async def _settled(proxy: RunningProxy) -> None:
     """Wait a while for what the proxy still holds: an event is written when its command's fate is known."""
-    for _ in range(20):
+    for _ in range(100):
         if not proxy.metric("held_commands"):
             return
         await asyncio.sleep(0.05)

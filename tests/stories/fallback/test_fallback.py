@@ -103,6 +103,8 @@ def played(pods, stage, stack, app, name):
         broken = ""
         try:
             scene.play(app, place)
+        except Void:
+            continue
         except Broken as found:
             broken = str(found)
         (customer,) = place.seen
