@@ -68,11 +68,13 @@ def translated(args: Args, raw: bytes, translate: Translate) -> bytes:
             case [b"CLUSTER", b"SHARDS"]:
                 return _shards(raw, translate)
             case [b"CLUSTER", b"NODES"]:
-                return _text(raw, lambda text: _nodes(text, translate))
+                return text_changed(raw, lambda text: _nodes(text, translate))
             case [b"CLUSTER", b"REPLICAS" | b"SLAVES"]:
-                return _each(raw, lambda line: _text(line, lambda text: _nodes(text, translate)))
+                return _each(
+                    raw, lambda line: text_changed(line, lambda text: _nodes(text, translate))
+                )
             case [b"INFO", *_]:
-                return _text(raw, lambda text: _info(text, translate))
+                return text_changed(raw, lambda text: _info(text, translate))
             case [b"ROLE", *_]:
                 return _role(raw, translate)
     except (ProtocolError, ValueError, LookupError):
@@ -93,8 +95,8 @@ def _found(host: bytes, port: int, translate: Translate, *others: int) -> tuple[
 # Strings, and what is made of replies.
 
 
-def _text(raw: bytes, change: Callable[[bytes], bytes]) -> bytes:
-    """Change the text of a bulk or verbatim string, and its length."""
+def text_changed(raw: bytes, change: Callable[[bytes], bytes]) -> bytes:
+    """Change the text of a bulk or verbatim string, and its length; any other reply stays as it is."""
     kind, head = raw[:1], 4 if raw[:1] == b"=" else 0
     if kind not in {b"$", b"="} or raw[1:2] == b"-":
         return raw

@@ -36,6 +36,7 @@ _ORDER = {position: index for index, position in enumerate(Position)}
 
 def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> bytes:
     """Add up what happens to an applied command's reply: positions in their order, rules in theirs; give the reply."""
+    raw = raw if work.retold is None else work.retold(raw)
     seen: Seen = "error" if raw[:1] == b"-" else "ok"
     applied: Applied = "no" if seen == "error" else "yes"
     _settle(line, work, raw, applied, seen, now)

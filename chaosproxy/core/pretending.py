@@ -3,7 +3,7 @@
 Takes the command at the head of a line; gives the answer, or None where the server's own is the right one.
 
 A node answers CLUSTER's questions, sends away who asks for a slot of another node (MOVED), refuses keys of several slots at once,
-and knows one database only. ASKING opens it for one command. A slot moves when a fault tells a client so (`error: MOVED`).
+and knows one database only; that it is a node of a cluster stands in the server's own INFO and HELLO. ASKING opens it for one command. A slot moves when a fault tells a client so (`error: MOVED`).
 """
 
 from chaosproxy.core import modes, slot_map
@@ -33,6 +33,7 @@ def answers(line: Line, work: Work, now: float) -> bool:
         return False
     found = _answer(seat, seat.slots, work.exchange.command, line.modes.protocol)
     if found is None:
+        work.retold = slot_map.RETOLD.get(work.name.upper)
         return False
     if work.final is not None:
         # Nothing is swallowed or taken from the past where the server would not have carried it out.

@@ -85,6 +85,8 @@ class Work:
     swallowed: tuple[Chosen, str, Outcome] | None = None
     #: Whether what is swallowed makes any difference, told by its reply; None: it does.
     acted: Callable[[bytes], bool] | None = None
+    #: What the client is to get in the place of its reply, before any rule sees that.
+    retold: Callable[[bytes], bytes] | None = None
     taken: list[Taken] = field(default_factory=list)
     #: Bytes of what was asked about its keys.
     held: int = 0
@@ -100,12 +102,12 @@ class Work:
     def matters(self) -> bool:
         """Whether anything is still to be done or written down when the reply is here."""
         waiting = self.after or self.candidates or self.repeats or self.tickets
-        return bool(waiting or self.told or self.watched or self.undo)
+        return bool(waiting or self.told or self.watched or self.undo or self.retold)
 
     @property
     def looks_at_reply(self) -> bool:
         """Whether the reply must be whole before the client gets any of it."""
-        return bool(self.after or self.candidates or self.reply_buckets)
+        return bool(self.after or self.candidates or self.reply_buckets or self.retold)
 
     def leave_logs(self, now: float) -> list[int]:
         """No failover will hear of its reply: give the connections that waited for it."""

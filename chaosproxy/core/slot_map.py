@@ -1,12 +1,17 @@
 """A cluster's slots and nodes where there is no cluster: which node has which slot, and how a cluster tells it.
 
-Takes how many nodes there are; gives the replies of CLUSTER's subcommands, as Redis 7.0 words them.
+Takes how many nodes there are; gives the replies of CLUSTER's subcommands, as Redis 7.0 words them, and what INFO and HELLO of a
+server become.
 """
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import groupby
+from typing import Final
 
+from chaosproxy.core.addresses import text_changed
 from chaosproxy.core.command import SLOTS
 from chaosproxy.core.resp import encode_array, encode_bulk, encode_integer, encode_map
 
@@ -158,3 +163,32 @@ def info_reply(slots: SlotMap, node: int, protocol: int) -> bytes:
 def encode_text(text: bytes, protocol: int) -> bytes:
     """Write a text as servers do: a verbatim string in RESP3, a bulk string in RESP2."""
     return encode_bulk(text) if protocol < 3 else b"=%d\r\ntxt:%s\r\n" % (len(text) + 4, text)
+
+
+# What a server says of itself that is no node of a cluster.
+
+_ENABLED = re.compile(rb"(?m)^cluster_enabled:0(?=\r$)")
+_MODE = re.compile(rb"(?m)^(redis|server)_mode:standalone(?=\r$)")
+_HELLO = encode_bulk(b"mode"), encode_bulk(b"standalone"), encode_bulk(b"cluster")
+
+
+def retold_info(raw: bytes) -> bytes:
+    """INFO as a node of a cluster gives it."""
+
+    def change(text: bytes) -> bytes:
+        return _MODE.sub(rb"\1_mode:cluster", _ENABLED.sub(b"cluster_enabled:1", text))
+
+    return text_changed(raw, change)
+
+
+def retold_hello(raw: bytes) -> bytes:
+    """HELLO's reply as a node of a cluster gives it."""
+    name, alone, among_others = _HELLO
+    return raw.replace(name + alone, name + among_others, 1)
+
+
+#: By command, what its reply becomes.
+RETOLD: Final[dict[bytes, Callable[[bytes], bytes]]] = {
+    b"INFO": retold_info,
+    b"HELLO": retold_hello,
+}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from chaosproxy.core.slot_map import Seat, SlotMap, node_id
+from chaosproxy.core.slot_map import Seat, SlotMap, encode_text, node_id
 from tests.conversation import Talk
 from tests.wire import encode
 
@@ -67,6 +67,52 @@ def test_questions(protocol):
             talk.expect_upstream(command)
             talk.upstream("-ERR no")
             talk.expect_client("-ERR no")
+
+
+TEXT = "redis_version:7.0.15\r\nredis_mode:%s\r\n# Cluster\r\ncluster_enabled:%d\r\ncluster_enabled:0x\r\n"
+
+
+def info(protocol, mode, enabled):
+    """INFO's reply."""
+    return encode_text((TEXT % (mode, enabled)).encode(), protocol)
+
+
+def hello(protocol, mode):
+    """HELLO's reply."""
+    kind, count = ("*", 6) if protocol == 2 else ("%", 3)
+    return f"{kind}{count}\r\n$5\r\nproto\r\n:{protocol}\r\n$4\r\nmode\r\n{mode}$4\r\nrole\r\n$6\r\nmaster\r\n".encode()
+
+
+ALONE, AMONG_OTHERS = "$10\r\nstandalone\r\n", "$7\r\ncluster\r\n"
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_what_the_server_says_of_itself(protocol):
+    """It is a node of a cluster, within a transaction too; all else it says is as it came, and so is an error."""
+    late = "- {fault: latency, match: {commands: INFO}, at: after_apply, delay: 1ms}"
+    with Talk(late, seat=sit(), protocol=protocol) as talk:
+        for command, came, left in (
+            ("HELLO", hello(protocol, ALONE), hello(protocol, AMONG_OTHERS)),
+            ("INFO", "-NOPERM no", "-NOPERM no"),
+            ("hello", "-NOPERM no", "-NOPERM no"),
+            ("PING standalone", '"mode"', '"mode"'),
+            ("info all", info(protocol, "standalone", 0), info(protocol, "cluster", 1)),
+        ):
+            talk.client(command)
+            talk.expect_upstream(command)
+            talk.upstream(came)
+            talk.wait(0.001)
+            talk.expect_client(left)
+        talk.handshake("MULTI", "+OK")
+        talk.handshake("INFO", "+QUEUED")
+        talk.handshake("HELLO", "+QUEUED")
+        talk.client("EXEC")
+        talk.expect_upstream("EXEC")
+        talk.upstream(b"*2\r\n" + info(protocol, "standalone", 0) + hello(protocol, ALONE))
+        talk.wait(0.001)
+        talk.expect_client(b"*2\r\n" + info(protocol, "cluster", 1) + hello(protocol, AMONG_OTHERS))
+        for _ in range(3):
+            talk.expect_fired("latency")
 
 
 def test_modes_of_a_node():

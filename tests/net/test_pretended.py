@@ -36,6 +36,18 @@ def test_nodes(proxy, redis70):
             assert wire.ask("CLUSTER", "MYID") == told[number][2][2]
 
 
+@pytest.mark.parametrize("protocol", ["2", "3"])
+def test_what_the_server_says_of_itself(either_loop, server, protocol):
+    """That it is a node of a cluster, in each server's own words."""
+    with serve_proxy(server.url, cluster_nodes=2) as proxy, proxy.connect() as wire:
+        said = wire.ask("HELLO", protocol)
+        told = dict(zip(said[::2], said[1::2], strict=True)) if protocol == "2" else said
+        assert told[b"mode"] == b"cluster"
+        text = wire.ask("INFO")
+        assert b"_mode:cluster\r\n" in text
+        assert b"\r\ncluster_enabled:1\r\n" in text
+
+
 @pytest.mark.parametrize("protocol", [2, 3])
 def test_a_cluster_client(proxy, redis70, protocol):
     """A cluster client finds its keys through slots that move, redirections, and refusals; everything is in the one server."""
