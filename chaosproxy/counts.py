@@ -3,7 +3,6 @@
 Takes effects as they happen; gives numbers that `metrics.py` reads whenever somebody asks.
 """
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from threading import Lock
 from typing import Any, Final
 
 from chaosproxy.core.effect import Fired, KeysTouched, LimitReached, Matched, ProtocolFault, Skipped
+from chaosproxy.core.tally import Histogram
 
 #: Upper bounds of the injected delay's histogram, in seconds; the last bucket is +Inf.
 DELAY_BUCKETS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -76,21 +76,6 @@ class Limits:
     def items(self) -> list[tuple[str, int]]:
         """Give each limit and how often it was reached."""
         return list(self._times.items())
-
-
-class Histogram:
-    """Counts per bucket, not cumulative, and the sum of what was observed."""
-
-    __slots__ = ("buckets", "sum")
-
-    def __init__(self) -> None:
-        self.buckets = [0] * (len(DELAY_BUCKETS) + 1)
-        self.sum = 0.0
-
-    def observe(self, seconds: float) -> None:
-        """One more."""
-        self.buckets[bisect_left(DELAY_BUCKETS, seconds)] += 1
-        self.sum += seconds
 
 
 class Counts:
@@ -231,7 +216,7 @@ class Counts:
                 )
                 self.fired[key] += 1
                 if effect.delay is not None:
-                    self.delays.setdefault(fault, Histogram()).observe(effect.delay)
+                    self.delays.setdefault(fault, Histogram(DELAY_BUCKETS)).observe(effect.delay)
             case KeysTouched(fault, how, count):
                 self.keys_touched[self._name(fault), how] += count
             case ProtocolFault(side):

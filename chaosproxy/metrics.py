@@ -18,8 +18,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from chaosproxy import __version__
-from chaosproxy.core.tally import BUCKETS, Tally
-from chaosproxy.counts import DELAY_BUCKETS, Counts, Gauges
+from chaosproxy.core.tally import Histogram, Tally
+from chaosproxy.counts import Counts, Gauges
 
 
 class Metrics:
@@ -78,9 +78,9 @@ class _Reader(Collector):
             labels=["command"],
         )
         for tally in tallies:
-            buckets, seconds = tally.histogram
-            if any(buckets):
-                family.add_metric([tally.name], _cumulative(BUCKETS, buckets), seconds)
+            times = tally.histogram
+            if any(times.buckets):
+                family.add_metric([tally.name], _cumulative(times), times.sum)
         yield family
 
     def _faults(self) -> Iterator[Metric]:
@@ -114,7 +114,7 @@ class _Reader(Collector):
             "chaosproxy_injected_delay_seconds", "Delay added to an exchange.", labels=["fault"]
         )
         for fault, delays in list(counts.delays.items()):
-            family.add_metric([fault], _cumulative(DELAY_BUCKETS, delays.buckets), delays.sum)
+            family.add_metric([fault], _cumulative(delays), delays.sum)
         yield family
 
     def _connections(self) -> Iterator[Metric]:
@@ -208,6 +208,6 @@ def _info(name: str, documentation: str, labels: Mapping[str, str]) -> Metric:
     return family
 
 
-def _cumulative(bounds: Sequence[float], buckets: Sequence[int]) -> list[tuple[str, float]]:
-    names = [*map(str, bounds), "+Inf"]
-    return list(zip(names, accumulate(buckets), strict=True))
+def _cumulative(times: Histogram) -> list[tuple[str, float]]:
+    names = [*map(str, times.bounds), "+Inf"]
+    return list(zip(names, accumulate(times.buckets), strict=True))

@@ -5,6 +5,7 @@ together. Gives any thread one view of it all.
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from typing import Final
 
 #: Upper bounds of the upstream_seconds histogram, in seconds; the last bucket is +Inf.
@@ -15,52 +16,56 @@ BUCKETS: Final = (
 MOST_TIMES: Final = 256
 
 
-class _Histogram:
-    """Times sorted into buckets, not cumulative, their sum in seconds, and those that are not sorted yet, in seconds."""
+class Histogram:
+    """Times in buckets by their upper bounds, not cumulative, their `sum` in seconds, and `times` that are not sorted yet."""
 
-    __slots__ = ("buckets", "seconds", "times")
+    __slots__ = ("bounds", "buckets", "sum", "times")
 
-    def __init__(self, buckets: list[int], seconds: float) -> None:
-        self.buckets, self.seconds = buckets, seconds
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self.bounds = bounds
+        self.buckets, self.sum = [0] * (len(bounds) + 1), 0.0
         self.times: list[float] = []
 
-    def sorted(self) -> tuple[list[int], float]:
-        """Give the buckets and the sum with all times in them; nothing is changed."""
-        times, buckets = sorted(self.times), self.buckets[:]
-        below = 0
-        for number, bound in enumerate(BUCKETS):
+    def observe(self, seconds: float, times: int = 1) -> None:
+        """So many took this long."""
+        self.buckets[bisect_left(self.bounds, seconds)] += times
+        self.sum += seconds * times
+
+    def sorted(self) -> "Histogram":
+        """Give one with all times in their buckets; nothing is changed."""
+        times, found = sorted(self.times), Histogram(self.bounds)
+        buckets, below = self.buckets[:], 0
+        for number, bound in enumerate(self.bounds):
             upto = bisect_right(times, bound, below)
             buckets[number] += upto - below
             below = upto
         buckets[-1] += len(times) - below
-        return buckets, self.seconds + sum(times)
+        found.buckets, found.sum = buckets, self.sum + sum(times)
+        return found
 
 
 class Tally:
-    """One command's counts. `count`: how often it came.
+    """One command's counts. `count`: how often it came. `took`: takes how long its replies took, and how many they were.
 
-    `times`: takes how long a reply took, in seconds; who puts the `MOST_TIMES`th one there has to `sort` them.
+    `times`: takes how long one took, in seconds; who puts the `MOST_TIMES`th one there has to `sort` them.
     """
 
-    __slots__ = ("_histogram", "count", "name", "times")
+    __slots__ = ("_histogram", "count", "name", "times", "took")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.count = 0
-        self._histogram = _Histogram([0] * (len(BUCKETS) + 1), 0.0)
-        self.times = self._histogram.times
+        self._use(Histogram(BUCKETS))
 
-    def took(self, seconds: float, times: int = 1) -> None:
-        """So many replies came this long after their commands were forwarded."""
-        self._histogram.buckets[bisect_left(BUCKETS, seconds)] += times
-        self._histogram.seconds += seconds * times
+    def _use(self, histogram: Histogram) -> None:
+        self._histogram = histogram
+        self.times, self.took = histogram.times, histogram.observe
 
     def sort(self) -> None:
         """Sort the times that were put down. Others see them either there or in their buckets, never in both."""
-        self._histogram = _Histogram(*self._histogram.sorted())
-        self.times = self._histogram.times
+        self._use(self._histogram.sorted())
 
     @property
-    def histogram(self) -> tuple[list[int], float]:
-        """How many replies took how long, by bucket, not cumulative, and all of them in seconds. For any thread."""
+    def histogram(self) -> Histogram:
+        """How long its replies took, all in their buckets. For any thread."""
         return self._histogram.sorted()

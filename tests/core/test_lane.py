@@ -61,7 +61,7 @@ def state(talk: Talk) -> dict[str, object]:
             for live in line.engine.rules
         ],
         "tallies": {
-            name: (tally.count, tally.histogram[0], round(tally.histogram[1], 6))
+            name: (tally.count, tally.histogram.buckets, round(tally.histogram.sum, 6))
             for name, tally in talk.world.tallies.items()
             if tally.count
         },
@@ -724,7 +724,7 @@ def test_replies_of_several_values_to_commands_that_began_alike(command, answer,
             talk.expect_client(answer)
             assert not len(talk.conversation.lane)
         tally = talk.world.tallies[command.split()[0]]
-        assert (tally.count, sum(tally.histogram[0])) == (100, 100 if counted else 0)
+        assert (tally.count, sum(tally.histogram.buckets)) == (100, 100 if counted else 0)
 
 
 def test_it_is_closed_while_a_side_is_missing():
