@@ -3,12 +3,10 @@
 Takes Settings; gives a running proxy that any thread may start, ask, switch and stop.
 """
 
-import dataclasses
-import logging
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from threading import Lock
@@ -22,7 +20,8 @@ from chaosproxy.counts import Gauges
 from chaosproxy.journal import Journal
 from chaosproxy.net import steer
 from chaosproxy.net.address import Address, parse_address, with_credentials
-from chaosproxy.net.loop import LoopThread, allow_connections, in_time
+from chaosproxy.net.descriptors import affordable
+from chaosproxy.net.loop import LoopThread, in_time
 from chaosproxy.net.plan import Plan
 from chaosproxy.net.proxy import Proxy
 from chaosproxy.net.survey import Survey
@@ -44,8 +43,6 @@ _OFTEN: Final = 0.01
 
 T = TypeVar("T")
 
-_log = logging.getLogger("chaosproxy.service")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -55,7 +52,7 @@ class Settings:
     profile: Profile
     seed: int
     control: Address | None = None
-    control_token: str | None = dataclasses.field(default=None, repr=False)
+    control_token: str | None = field(default=None, repr=False)
     events: str | None = None
     redact_keys: bool = False
     recording: Recording | None = None
@@ -74,14 +71,13 @@ class Service:
         control, token = settings.control, settings.control_token
         self.journal = Journal(monotonic(), redact=settings.redact_keys)
         self._settings, self.recording = settings, settings.recording
-        plan = self._plan()
+        plan = affordable(settings.plan)
         self._proxy = Proxy(plan, settings.profile, settings.seed, self.journal, settings.recording)
         self.limits = self._proxy.counts.limits
         self._last_gauges = steer.gauges(self._proxy, 0)
         self._control: ControlServer | None = None
         self._open_events()
         self._loop = LoopThread()
-        self.settle = partial(self._loop.settle, _SOON)  # bytes leave before they are written of
         try:
             try:
                 #: What the server said it is.
@@ -105,18 +101,6 @@ class Service:
         except BaseException:
             self.stop(0)
             raise
-
-    def _plan(self) -> Plan:
-        plan = self._settings.plan
-        most = allow_connections(plan.max_connections)
-        if most == plan.max_connections:
-            return plan
-        _log.warning(
-            "at most %d clients instead of %d: this process may open no more files",
-            most,
-            plan.max_connections,
-        )
-        return dataclasses.replace(plan, max_connections=most)
 
     def _open_events(self) -> None:
         path = self._settings.events
@@ -252,6 +236,10 @@ class Service:
             if not self._proxy.links:
                 return
             sleep(_OFTEN)
+
+    def settle(self) -> None:
+        """Wait until what has left is written of, a second at most: bytes leave before their event is there."""
+        self._loop.settle(_SOON)
 
     def connections(self) -> list[dict[str, Any]]:
         """Give the client connections that are open."""

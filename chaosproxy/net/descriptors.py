@@ -1,19 +1,53 @@
-"""What happens where this process may open no more files: clients that are here go on, others are turned away, and it is said.
+"""How many files this process may open, and what happens where it may open no more: clients that are here go on, others are turned away.
 
-Takes clients as they come, and what the loop fails to accept; gives whether one may stay, and counts those that may not.
+Takes a plan; gives it with as many clients as there can be. Takes clients as they come, and what the loop fails to accept; gives
+whether one may stay, and counts those that may not. It is said each time.
 """
 
 import asyncio
+import dataclasses
 import logging
 import os
 import resource
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
+
+from chaosproxy.net.plan import Plan
 
 #: So many of the descriptors that there may be are not for new clients: what is here already may need one yet.
 SPARE: Final = 8
 
 _log = logging.getLogger("chaosproxy.descriptors")
+
+
+def affordable(plan: Plan) -> Plan:
+    """Have this process's limit of open files raised as far as a plan's clients need it and may be; give it with as many as there can be."""
+    most = allow_connections(plan.max_connections)
+    if most == plan.max_connections:
+        return plan
+    _log.warning(
+        "at most %d clients instead of %d: this process may open no more files",
+        most,
+        plan.max_connections,
+    )
+    return dataclasses.replace(plan, max_connections=most)
+
+
+def allow_connections(count: int) -> int:
+    """Raise this process's limit of open files as far as `count` clients need it and may be.
+
+    Each client takes two. Gives how many clients there can be: `count`, or fewer.
+    """
+    spare = 64
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * count + spare
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return count if soft == resource.RLIM_INFINITY else max(1, min(count, (soft - spare) // 2))
 
 
 class Descriptors:

@@ -5,7 +5,6 @@ Takes coroutines and functions from other threads; gives their results. uvloop w
 
 import asyncio
 import os
-import resource
 import threading
 import warnings
 from collections.abc import Callable, Coroutine, Iterator
@@ -147,19 +146,3 @@ def new_loop() -> asyncio.AbstractEventLoop:
             loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
             return loop
     return asyncio.new_event_loop()
-
-
-def allow_connections(count: int) -> int:
-    """Raise this process's limit of open files as far as `count` clients need it and may be.
-
-    Each client takes two. Gives how many clients there can be: `count`, or fewer.
-    """
-    spare = 64
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * count + spare
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        with suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return count if soft == resource.RLIM_INFINITY else max(1, min(count, (soft - spare) // 2))

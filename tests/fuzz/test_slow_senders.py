@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from chaosproxy.net.loop import allow_connections
+from chaosproxy.net.descriptors import allow_connections
 from tests.proxying import start_proxy, wait_for
 from tests.wire import encode
 

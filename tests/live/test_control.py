@@ -8,7 +8,7 @@ from time import monotonic
 
 import pytest
 
-from chaosproxy.net.loop import allow_connections
+from chaosproxy.net.descriptors import allow_connections
 from tests.proxying import start_proxy, wait_for
 from tests.wire import Wire, encode
 

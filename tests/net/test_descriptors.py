@@ -8,11 +8,14 @@ import itertools
 import resource
 import socket
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from chaosproxy.net.descriptors import SPARE, Descriptors
+from chaosproxy.net.address import Address, parse_upstream
+from chaosproxy.net.descriptors import SPARE, Descriptors, affordable, allow_connections
+from chaosproxy.net.plan import Plan
 from chaosproxy.net.refusals import TOO_MANY
 from tests.bench import usage
 from tests.proxying import RunningProxy, start_proxy, wait_for
@@ -118,3 +121,26 @@ def test_other_problems_are_the_loops(caplog):
         "this process may open no more files (ulimit -n): new clients are turned away"
     ]
     assert "something else" in said
+
+
+def test_open_files(caplog):
+    """The limit of open files is raised for as many clients as it allows, and it is told how many those are."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        assert allow_connections(10) == 10
+        resource.setrlimit(resource.RLIMIT_NOFILE, (200, before[1]))
+        assert allow_connections(400) == 400
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= 800
+        most = allow_connections(10**9)
+        assert most < 10**9
+        assert 2 * most <= resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        plan = Plan(listen=Address(), upstream=parse_upstream("redis://127.0.0.1"))
+        few, many = replace(plan, max_connections=10), replace(plan, max_connections=10**9)
+        assert affordable(few) is few
+        assert not caplog.text
+        assert affordable(many) == replace(plan, max_connections=most)
+        assert (
+            f"at most {most} clients instead of 1000000000: this process may open no" in caplog.text
+        )
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

@@ -1,7 +1,6 @@
 """The loop's thread: results and exceptions come back, and it ends when it is told to."""
 
 import asyncio
-import resource
 import socket
 import threading
 import time
@@ -9,15 +8,7 @@ import warnings
 
 import pytest
 
-from chaosproxy.net.loop import (
-    CHOICE,
-    BusyError,
-    LoopThread,
-    allow_connections,
-    in_a_thread,
-    in_time,
-    new_loop,
-)
+from chaosproxy.net.loop import CHOICE, BusyError, LoopThread, in_a_thread, in_time, new_loop
 
 
 def test_results_and_exceptions_come_back(loop):
@@ -184,21 +175,6 @@ def test_choice(either_loop):
     loop = new_loop()
     loop.close()
     assert type(loop).__module__.partition(".")[0] == either_loop
-
-
-def test_open_files():
-    """The limit of open files is raised for as many clients as it allows, and it is told how many those are."""
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    try:
-        assert allow_connections(10) == 10
-        resource.setrlimit(resource.RLIMIT_NOFILE, (200, before[1]))
-        assert allow_connections(400) == 400
-        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= 800
-        most = allow_connections(10**9)
-        assert most < 10**9
-        assert 2 * most <= resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 async def test_in_a_thread():
