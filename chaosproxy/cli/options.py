@@ -75,7 +75,7 @@ _OPTIONS = (
         type=click.IntRange(0, 64),
         default=0,
         help="One server appears as a cluster of N primaries, each with a listener and its share of the slots: what a cluster's "
-        "clients do about MOVED, ASK, TRYAGAIN and CLUSTERDOWN can be tested without one. [default: 0, as itself]",
+        "clients do about MOVED, ASK, TRYAGAIN and CLUSTERDOWN can be tested without one. 0: it appears as itself.",
     ),
     _option(
         "--announce",

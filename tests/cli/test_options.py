@@ -31,6 +31,13 @@ def test_help_shows_defaults_units_and_variables():
         assert f"default: {default}" in said
 
 
+def test_a_default_is_told_once():
+    """No help has words of its own for what stands behind them in brackets anyway."""
+    for parameter in command.params:
+        record = parameter.get_help_record(click.Context(command, show_default=True))
+        assert record[1].count("default: ") <= 1, record
+
+
 @pytest.mark.parametrize(
     ("text", "size"), [("0", 0), ("1024", 1024), ("64KiB", 65536), ("1MB", 10**6), ("512B", 512)]
 )
