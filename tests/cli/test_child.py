@@ -95,7 +95,10 @@ from pathlib import Path
 def states(name):
     found = []
     for stat in Path("/proc").glob("[1-9]*/stat"):
-        before, _, behind = stat.read_text().rpartition(")")
+        try:
+            before, _, behind = stat.read_text().rpartition(")")
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has gone meanwhile
         if name in before:
             found.append(behind.split()[0])
     return found

@@ -602,8 +602,9 @@ async def test_no_answer_for_a_while(browser, proxy, tmp_path):
 @pytest.mark.parametrize("count", [2, 5, 7], ids=["fewer", "as many", "more"])
 async def test_started_anew(browser, redis, tmp_path, count):
     """Another chaosproxy at the same address begins to count at one, and the page with it: however many events it has, it shows no others."""
-    with start_proxy(redis.url, ANSWERS) as first:
-        address = first.control.removeprefix("http://")
+    # Nobody else is given it in between.
+    address = f"127.0.0.1:{servers.free_port()}"
+    with start_proxy(redis.url, ANSWERS, "--control", address) as first:
         async with viewing(browser, first, tmp_path, errors=("ERR_",)) as view:
             pipeline(first, 5, "GET", "old")
             await expect(view.page.locator("#events tr")).to_have_count(5)

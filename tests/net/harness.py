@@ -21,6 +21,7 @@ from chaosproxy.net.proxy import Proxy
 from chaosproxy.net.survey import Survey
 from chaosproxy.profile import find, load
 from tests.proxying import wait_for
+from tests.servers import free_port
 from tests.wire import Wire
 
 TIMEOUT = 10.0
@@ -135,9 +136,10 @@ class Harness:
 
         monkeypatch.setattr(proxy_module, "Conversation", make)
         monkeypatch.setattr(proxy_module, "survey", no_survey)
-        self.server = socket.create_server(("127.0.0.1", 0))
+        # Nobody else is given its port while it does not listen there.
+        port = free_port()
+        self.server = socket.create_server(("127.0.0.1", port))
         self.server.settimeout(TIMEOUT)
-        port = self.server.getsockname()[1]
         given = Plan(
             **{"listen": Address("127.0.0.1", 0), "upstream": Upstream(Address("127.0.0.1", port))}
             | plan

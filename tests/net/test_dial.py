@@ -8,6 +8,7 @@ import pytest
 
 from chaosproxy.net.address import Address
 from chaosproxy.net.dial import DialError, Dialler
+from tests.servers import free_port
 
 
 class Kept(asyncio.Protocol):
@@ -19,7 +20,8 @@ class Kept(asyncio.Protocol):
 
 @pytest.fixture
 def listening():
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    # Nobody else is given its port once it does not listen there.
+    with socket.create_server(("127.0.0.1", free_port())) as server:
         server.settimeout(10)
         yield server
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from chaosproxy.net import steer
 from chaosproxy.net.address import Address
 from tests.proxying import at_its_own_port, refused, serve_proxy, wait_for
 
@@ -75,10 +76,11 @@ def test_shut_when_triggered(proxy):
     proxy.use(
         "faults:\n- {fault: admit, new_connections: refuse, for: 1s, when: {trigger: manual}}\n"
     )
+    inner, loop = proxy.service._proxy, proxy.service._loop
     for _ in range(2):
         assert listens(proxy)
-        proxy.service.trigger("admit")
-        assert refused(proxy.port)
+        # Before anything else can happen in the proxy.
+        assert loop.call(lambda: steer.trigger(inner, "admit") and refused(proxy.port))
         wait_for(lambda: listens(proxy), "the door to open")
     assert len(proxy.wait_events(2)) == 2
 
