@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import entry_points
@@ -149,6 +150,18 @@ def test_links(file):
     targets = re.findall(r"\]\(([^)#]+)[^)]*\)", (ROOT / file).read_text())
     inside = [target for target in targets if "://" not in target]
     assert [target for target in inside if not (ROOT / file).parent.joinpath(target).exists()] == []
+
+
+def test_what_is_installed():
+    """Every extra that is named is there; and README installs this directory, as nothing else is sure to be this chaosproxy."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    recipes = [file.read_text() for file in (ROOT / "tests/deploy").glob("*.yaml")]
+    for text in (README, (ROOT / ".github/CONTRIBUTING.md").read_text(), *recipes):
+        for what, named in re.findall(r"pip install (?:-e )?'([^'\[]*)\[([^\]]*)\]'", text):
+            assert set(named.split(",")) <= set(extras)
+            assert what == "." or text in recipes
 
 
 def test_security():
