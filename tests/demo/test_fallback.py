@@ -4,6 +4,7 @@ import pytest
 
 from chaosproxy.demo import fallback
 from chaosproxy.demo.scene import Scene
+from tests.busy import within
 from tests.proxying import serve_proxy
 
 PROFILES = ["sentinel-failover", "redis-restart"]
@@ -14,9 +15,11 @@ def played(play, proxy):
     return play(Scene(("127.0.0.1", proxy.port), said.append), "s1"), said
 
 
+@within(0.5)
 @pytest.mark.parametrize("profile", PROFILES)
 def test_buggy(valkey9, profile):
     """Turns are answered without memory, and those of the outage are gone with what the new primary never had."""
+    valkey9.ask("FLUSHALL")
     with serve_proxy(valkey9.url, profile) as proxy:
         broken, said = played(fallback.buggy, proxy)
     assert broken.startswith("gone: ")

@@ -4,6 +4,7 @@ import pytest
 
 from chaosproxy.demo import refresh
 from chaosproxy.demo.scene import Scene
+from tests.busy import within
 from tests.proxying import serve_proxy
 
 #: Longer than the shipped profile holds a write: so long that even a busy machine reads before.
@@ -17,10 +18,12 @@ faults:
 
 
 def played(server, profile, play) -> str:
+    server.ask("FLUSHALL")
     with serve_proxy(server.url, profile) as proxy:
         return play(Scene(("127.0.0.1", proxy.port), print), "s1")
 
 
+@within(0.5)
 @pytest.mark.parametrize(
     ("play", "broken"), [(refresh.buggy, "gone: m1, re: m1"), (refresh.repaired, "")]
 )
@@ -31,6 +34,7 @@ def test_slow_writes(valkey9, monkeypatch, play, broken):
     assert played(valkey9, HELD, play) == broken
 
 
+@within(0.5)
 @pytest.mark.parametrize(
     ("play", "broken"), [(refresh.buggy, "gone: m1, re: m1"), (refresh.repaired, "")]
 )
@@ -42,6 +46,7 @@ def test_ttl_lapse(valkey9, monkeypatch, play, broken):
     assert found.startswith(broken) if broken else found == ""
 
 
+@within(0.5)
 @pytest.mark.parametrize("play", [refresh.buggy, refresh.repaired])
 def test_calm(valkey9, monkeypatch, play):
     """Without a fault the writes are through long before a person refreshes."""

@@ -112,7 +112,7 @@ def test_a_pipe_is_read_as_far_as_a_profile_goes(tmp_path):
     feeder = threading.Thread(target=feed)
     feeder.start()
     assert len(find(str(pipe)).raw) == MAX_BYTES + 1
-    feeder.join(5)
+    feeder.join(30)
     assert not feeder.is_alive()
 
 

@@ -6,6 +6,7 @@ Takes a process id; gives the addresses of its TCP sockets that accept connectio
 import ipaddress
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 _LISTEN = "0A"
@@ -13,19 +14,21 @@ _LISTEN = "0A"
 
 def listening(pid: int) -> set[tuple[str, int]]:
     """Give host and port of each."""
-    own = set()
-    for fd in Path(f"/proc/{pid}/fd").iterdir():
-        try:
-            own.add(str(fd.readlink()))
-        except OSError:
-            continue
+    own, lines = set(), []
+    # Who has ended meanwhile listens nowhere.
+    with suppress(OSError):
+        for fd in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                own.add(str(fd.readlink()))
+        for name, order in (("tcp", 4), ("tcp6", 16)):
+            text = Path(f"/proc/{pid}/net/{name}").read_text()
+            lines += [(order, line) for line in text.splitlines()[1:]]
     found = set()
-    for name, order in (("tcp", 4), ("tcp6", 16)):
-        for line in Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]:
-            words = line.split()
-            host, _, port = words[1].partition(":")
-            if words[3] == _LISTEN and f"socket:[{words[9]}]" in own:
-                found.add((_address(host, order), int(port, 16)))
+    for order, line in lines:
+        words = line.split()
+        host, _, port = words[1].partition(":")
+        if words[3] == _LISTEN and f"socket:[{words[9]}]" in own:
+            found.add((_address(host, order), int(port, 16)))
     return found
 
 

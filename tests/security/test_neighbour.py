@@ -211,7 +211,7 @@ def impostor(request, tmp_path):
                     client, _ = listens.accept()
                     with context.wrap_socket(client, server_side=True) as inner:
                         said.append(inner.recv(4096))
-                except ssl.SSLError:
+                except (ssl.SSLError, ConnectionError):
                     continue
                 except OSError:
                     return
