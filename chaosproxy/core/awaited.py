@@ -30,7 +30,9 @@ def is_held(line: Line) -> bool:
 def is_full(line: Line, *, later: bool = False) -> bool:
     """Whether so much is held or was answered here that no request is taken; `later`: also once what was answered is on its way."""
     made = 0 if later and not line.clogged else line.made
-    return max(made, line.held, line.running * RUN_COST) > line.world.max_buffer
+    # What is unanswered may have others run after it, too.
+    running = line.running and line.running + len(line.expect)
+    return max(made, line.held, running * RUN_COST) > line.world.max_buffer
 
 
 def is_coming(line: Line, *, timed: bool) -> bool:

@@ -223,6 +223,32 @@ def test_commands_that_are_to_run_after_replies(end):
         assert talk.conversation._line.running == 0
 
 
+def test_commands_before_those_that_are_to_run():
+    """Those that are unanswered count as well, as others may run after them: no more are sent on than there is room for."""
+    with Talk(RUN_LAST, max_buffer=3 * RUN_COST - 1) as talk:
+        talk.client("SET a 1")
+        talk.expect_upstream("SET a 1")
+        talk.upstream("+OK")
+        talk.expect_client("+OK")
+        talk.client("SET a 2", "SET a 3", "SET a 4")
+        talk.expect_upstream("SET a 2", "SET a 3")
+        assert talk.conversation.due is None
+        talk.upstream("+OK", "+OK")
+        talk.expect_client("+OK", "+OK")
+        talk.expect_silence()
+        for _ in range(3):
+            talk.flushed()
+        talk.side(":1")
+        talk.expect_upstream("SET a 4")
+        talk.upstream("+OK")
+        talk.expect_client("+OK")
+        talk.flushed()
+        for _ in range(3):
+            talk.side(":1")
+        for _ in range(4):
+            talk.expect_fired("run")
+
+
 def test_so_many_commands_at_once():
     """Of commands that rules look at so many are taken before others have their turn, and no more are read till then."""
     many = MOST_AT_ONCE + 10
