@@ -216,12 +216,20 @@ def test_fault_names():
         assert (fault.type, fault.__module__) == (name, f"chaosproxy.faults.{name}")
 
 
-def test_map():
-    """The map of the code in core/__init__.py leaves no module of core/ out."""
-    text = ast.get_docstring(tree(PACKAGE / "core" / "__init__.py")) or ""
+@pytest.mark.parametrize("part", ["core", "profile", "topology", "net", "control"])
+def test_map(part):
+    """The map of a part of the code in its __init__.py leaves no module out."""
+    text = ast.get_docstring(tree(PACKAGE / part / "__init__.py")) or ""
     words = set(re.findall(r"\w+", text))
-    missing = [path.stem for path in CODE if part_of(path) == "core" and path.stem not in words]
+    missing = [path.stem for path in CODE if part_of(path) == part and path.stem not in words]
     assert not missing, "missing: " + " ".join(missing)
+
+
+def test_the_map_of_parts():
+    """CONTRIBUTING draws every part of the package."""
+    text = (ROOT / ".github" / "CONTRIBUTING.md").read_text().partition("\n## Three")[0]
+    words = set(re.findall(r"\w+", text))
+    assert [part for part in LAYER if part not in words] == []
 
 
 def test_profiles_open_with_a_comment():

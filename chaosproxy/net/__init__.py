@@ -3,26 +3,38 @@
 - address.py: where to listen and to dial, as users write it
 - tls.py: contexts from the files users name
 - listener.py: accepts clients (TCP, unix socket, TLS)
+- route.py: the ways through: where clients come, and which server is dialled for them
 - reception.py: a listener beside the routes, with the clients that came there
 - dial.py: opens connections to the server
 - entrance.py: what a new client meets before anybody is dialled for it
 - door.py: when nobody is listened to at all
+- descriptors.py: how many files there may be, and what happens where there may be no more
+- refusals.py: clients too many, told so
 - connection.py: joins a client's two sockets and the conversation between them
 - sides.py: those two sockets, as asyncio sees them
 - alarm.py: the one timer of a conversation
+- record.py: what happened, as events and counts
 - flow.py: who is read
+- held.py: who is not, and whether they are still there
+- keepalive.py: who is gone without a word
 - ending.py: how a connection ends, by RST or FIN, after the bytes that were promised
 - side.py: the proxy's own connections to the server
 - survey.py: asks the server what it is and which commands it knows
+- bypass.py: says that clients will walk around the proxy, if they will
+- failover.py: carries out the steps of failovers
 - relay.py: the replication link between a primary and its standby
-- pair.py: those two servers, and which of them is the primary
+- pair.py: those two servers, and which of them is the primary (pair_error.py: what is wrong with them)
+- standby.py: when they are joined, and what failovers make of them
 - fleet.py: a listener for each server of a service
 - sentinels.py: asks Sentinels where those are
 - sentinel.py: a Sentinel as clients see it
 - guided.py: these three together
 - own_sentinel.py: a Sentinel where there is no real one
+- cluster.py: a listener for each node of a cluster
+- pretended.py: the same where one server is all of them
 - behind.py: whatever stands behind a proxy, one server or more
 - plan.py: what a proxy is started with
 - proxy.py: all connections of one proxy, its profile in force, its start and its end
+- steer.py: what a user asks of it while it runs
 - loop.py: the event loop, in a thread of its own
 """
