@@ -35,7 +35,7 @@ TEMPORARY = b":chaosproxy:"
 #: So many of a test's failures are shown.
 MOST = 30
 #: How long it is waited whether there is an event once the client has its reply, in seconds.
-PATIENCE = 2.0
+PATIENCE = 20.0
 
 
 @dataclass

@@ -89,9 +89,9 @@ def fields(said):
 def test_redis_py_follows_a_failover(service):
     """redis-py's Sentinel through the proxy: primary and replica, before a failover and after; nobody comes by another way."""
     with before(service) as (proxy, port):
-        sentinel = Sentinel([("127.0.0.1", port)], socket_timeout=2)
-        primary = sentinel.master_for(SERVICE, socket_timeout=2)
-        replica = sentinel.slave_for(SERVICE, socket_timeout=2)
+        sentinel = Sentinel([("127.0.0.1", port)], socket_timeout=20)
+        primary = sentinel.master_for(SERVICE, socket_timeout=20)
+        replica = sentinel.slave_for(SERVICE, socket_timeout=20)
         assert primary.set("k", "before")
         wait_for(lambda: replica.get("k") == b"before", "the replica")
         strangers(service, proxy)
