@@ -23,11 +23,11 @@ from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.ending import ENDED
 from chaosproxy.core.line import Line
 from chaosproxy.core.live_rule import Chosen
-from chaosproxy.core.pending import Pending, missed
+from chaosproxy.core.pending import Pending, hold, missed, tell
 from chaosproxy.core.repeating import repeat_later
 from chaosproxy.core.reply import elements
 from chaosproxy.core.resp import encode_command
-from chaosproxy.core.slot import Element, Final, LastRun, Slot, Work
+from chaosproxy.core.slot import Element, Final, LastRun, Slot, Told, Work
 from chaosproxy.core.transaction import Transaction
 from chaosproxy.core.value import errors_in
 
@@ -39,7 +39,8 @@ def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> b
     raw = raw if work.retold is None else work.retold(raw)
     seen: Seen = "error" if raw[:1] == b"-" else "ok"
     applied: Applied = "no" if seen == "error" else "yes"
-    _settle(line, work, raw, applied, seen, now)
+    told: Seen
+    _settle(line, slot, work, raw, applied, seen, now)
     late = line.engine.select_by_reply(work.candidates, work.exchange, raw, now, line.effects)
     work.candidates.clear()
     places = line.engine.places
@@ -62,7 +63,7 @@ def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> b
                 raw, ended = decision.raw, True
                 if line.seat is not None:
                     line.seat.heed(raw)
-                told: Seen = ("error" if raw[:1] == b"-" else "ok") if raw else "nothing"
+                told = ("error" if raw[:1] == b"-" else "ok") if raw else "nothing"
                 outcome: Outcome = "unknown" if told == "error" else "ok"
                 slot.pending += (Pending(chosen, work, applied, told, now, outcome),)
             case Beside():
@@ -80,10 +81,10 @@ def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> b
 
 
 def _settle(  # noqa: PLR0917 - one call's worth of what is at hand
-    line: Line, work: Work, raw: bytes, applied: Applied, seen: Seen, now: float
+    line: Line, slot: Slot, work: Work, raw: bytes, applied: Applied, seen: Seen, now: float
 ) -> None:
     """It is known now what became of a command: write down what was done to it, and let go who waited for it."""
-    line.tell(work, applied, seen)
+    tell(line, slot, work, applied, seen)
     if work.watched and applied == "yes":
         line.wake(line.engine.applied(work.exchange))
     line.leave_barriers(work)
@@ -98,7 +99,8 @@ def _settle(  # noqa: PLR0917 - one call's worth of what is at hand
     if work.acted is not None and not work.acted(raw):
         line.skip(chosen, "not_longer")
     else:
-        line.fire(chosen, work, "no", seen, outcome if seen == "ok" else "fail", detail=detail)
+        came = outcome if seen == "ok" else "fail"
+        hold(line, slot, work, Told(chosen, detail=detail), "no", seen, came)
 
 
 def _cut_up(  # noqa: PLR0917 - one call's worth of what is at hand
@@ -160,7 +162,9 @@ def ask_to_run(line: Line, last: LastRun, slot: Slot | None = None) -> None:
         if slot is None or not any(each is slot for each in line.slots):  # the reply has left
             line.fire(chosen, work, last.applied, last.told, "ok", detail=detail)
         elif line.closed:
-            line.fire(chosen, work, last.applied, "nothing", missed("ok"), detail=detail)
+            line.fire(
+                chosen, work, last.applied, "nothing", missed("ok", last.applied), detail=detail
+            )
         else:
             since = slot.pending[0].since if slot.pending else line.now
             pending = Pending(chosen, work, last.applied, last.told, since, detail=detail)

@@ -14,7 +14,7 @@ from chaosproxy.core.effect import AwaitFlush, CloseClient, Outcome
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.ending import close, silence_detail
 from chaosproxy.core.line import FOREVER, Line
-from chaosproxy.core.pending import write_down
+from chaosproxy.core.pending import ANSWERED, write_down
 from chaosproxy.core.slot import Final, LastRun, Slot
 
 if TYPE_CHECKING:
@@ -124,8 +124,11 @@ class Leaving:
         line = self.line
         chosen, decision, work = final.chosen, final.decision, final.work
         slot.final = None
-        write_down(line, slot, now)
         _, told, detail = _share(final, slot.reply)
+        if told in ANSWERED:
+            write_down(line, slot, now)
+        elif isinstance(decision, Cut):
+            write_down(line, slot, now, told)
         outcome: Outcome = "unknown" if slot.owed else "ok"
         if isinstance(decision, Cut):
             line.fire(chosen, work, final.applied, told, outcome, detail=detail)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from chaosproxy.core.effect import Applied, Outcome, Told
+from chaosproxy.core.firing import fired
 
 if TYPE_CHECKING:
     from chaosproxy.core.line import Line
@@ -22,7 +23,10 @@ ANSWERED: Final = frozenset({"ok", "error", "late"})
 
 @dataclass(slots=True)
 class Pending:
-    """One fault's event. `delay`: what it adds to how late the reply is, which is so `since` the same time for all of them."""
+    """One fault's event. `delay`: what it adds to how late the reply is, which is so `since` the same time for all of them.
+
+    `acted`: it did that before there was a reply, which is counted already; only what the client sees of that is not known.
+    """
 
     chosen: "Chosen"
     work: "Work"
@@ -32,6 +36,38 @@ class Pending:
     outcome: Outcome = "ok"
     delay: float | None = None
     detail: str = ""
+    acted: bool = False
+
+
+def tell(line: "Line", slot: "Slot", work: "Work", applied: Applied, told: Told) -> None:
+    """The reply to a command is here, which tells the client so: what was done before is written down once it has that."""
+    for done in work.told:
+        seen, outcome = came_of(done, applied, told)
+        if seen in ANSWERED:
+            hold(line, slot, work, done, applied, seen, outcome)
+        else:
+            line.fire(
+                done.chosen, work, applied, seen, outcome, delay=done.delay, detail=done.detail
+            )
+    work.told.clear()
+
+
+def hold(  # noqa: PLR0917 - one call's worth of what is at hand
+    line: "Line",
+    slot: "Slot",
+    work: "Work",
+    done: "Done",
+    applied: Applied,
+    told: Told,
+    outcome: Outcome,
+) -> None:
+    """A fault has acted already: count it, and arm those that wait for it; its event waits for the reply in `slot` to leave."""
+    done.chosen.live.fire(line.now)
+    slot.pending += (
+        Pending(
+            done.chosen, work, applied, told, line.now, outcome, done.delay, done.detail, acted=True
+        ),
+    )
 
 
 def write_down(line: "Line", slot: "Slot", now: float, seen: Told | None = None) -> None:
@@ -41,18 +77,23 @@ def write_down(line: "Line", slot: "Slot", now: float, seen: Told | None = None)
     passed = now - slot.pending[0].since
     for each in slot.pending:
         delay, outcome = each.delay, each.outcome
-        if delay is not None:
+        if delay is not None and not each.acted:
             delay, passed = spent(delay, passed)
         if seen is not None:
-            outcome = missed(outcome)
-        line.fire(
-            each.chosen,
-            each.work,
-            each.applied,
-            seen or each.told,
-            outcome,
-            delay=delay,
-            detail=each.detail,
+            outcome = missed(outcome, each.applied)
+        line.effects.append(
+            fired(
+                each.chosen.live,
+                each.chosen.turn,
+                each.work.exchange,
+                now,
+                applied=each.applied,
+                told=seen or each.told,
+                outcome=outcome,
+                delay=delay,
+                detail=each.detail,
+                counted=each.acted,
+            )
         )
     slot.pending = ()
 
@@ -64,7 +105,7 @@ def came_of(done: "Done", applied: Applied, told: Told | None) -> tuple[Told, Ou
     seen: Told = "late" if done.delay is not None and told == "ok" else done.seen or told
     if seen in ANSWERED:
         return seen, done.outcome
-    return seen, "fail" if (applied, done.outcome) == ("no", "ok") else missed(done.outcome)
+    return seen, missed(done.outcome, applied)
 
 
 def spent(delay: float, passed: float) -> tuple[float, float]:
@@ -74,6 +115,8 @@ def spent(delay: float, passed: float) -> tuple[float, float]:
     return delay, passed - delay
 
 
-def missed(outcome: Outcome) -> Outcome:
+def missed(outcome: Outcome, applied: Applied) -> Outcome:
     """What an outcome becomes where the client saw no reply, or not all of it."""
-    return "unknown" if outcome == "ok" else outcome
+    if outcome not in {"ok", "false_ok"}:
+        return outcome
+    return "fail" if applied == "no" else "unknown"

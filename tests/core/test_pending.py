@@ -221,4 +221,115 @@ def test_what_is_said_of_a_delay():
     assert spent(0.3, 0.3 - 1e-12)[0] == 0.3
     assert spent(1.0, 0.25) == (0.25, 0.0)
     assert spent(1.0, -0.5) == (0.0, -0.5)
-    assert (missed("ok"), missed("false_ok"), missed("fail")) == ("unknown", "false_ok", "fail")
+    assert [missed(outcome, "yes") for outcome in ("ok", "fail")] == ["unknown", "fail"]
+    assert [missed(outcome, "no") for outcome in ("ok", "false_ok", "fail")] == ["fail"] * 3
+
+
+ANSWERED = [
+    pytest.param(EARLY, id="latency"),
+    pytest.param("- {fault: duplicate, match: {commands: SET}}", id="duplicate"),
+    pytest.param("- {fault: bandwidth, match: {commands: GET}, rate: 1kB/s}", id="bandwidth"),
+    pytest.param(BEFORE[3].values[0], id="run"),
+    pytest.param(LATE, id="latency-after"),
+    pytest.param(PIECES, id="slice"),
+]
+LOST = [
+    pytest.param("disconnect, at: after_apply, how: reset", "reset", id="reset"),
+    pytest.param("disconnect, at: after_apply, how: close", "closed", id="close"),
+    pytest.param("disconnect, at: mid_reply, bytes: 2", "partial", id="mid_reply"),
+    pytest.param("blackhole, at: after_apply, what: reply", "nothing", id="reply"),
+    pytest.param("blackhole, at: after_apply, what: connection", "nothing", id="connection"),
+    pytest.param("blackhole, at: mid_reply, what: connection, bytes: 2", "partial", id="silence"),
+]
+
+
+@pytest.mark.parametrize("rule", ANSWERED)
+@pytest.mark.parametrize(("ends", "told"), LOST)
+def test_a_reply_that_another_fault_keeps_from_the_client(rule, ends, told):
+    """What acted on the same command, before or after it was applied, says what the client saw in the end."""
+    rule = rule.replace("GET", "SET")
+    with Talk(f"{rule}\n- {{fault: {ends}, match: {{commands: SET}}}}") as talk:
+        talk.client("SET a 1")
+        while talk._asked:
+            talk.side(":1")
+        talk.wait(1)
+        talk.heard("upstream")
+        talk.upstream(*["+OK"] * (1 + ("duplicate" in rule)))
+        talk.wait(1)
+        talk.client_gone()
+        talk._awaited.clear()
+        assert len(talk.heard("client")) == 2 * (told == "partial")
+        events = talk.events()
+        assert len(events) == 2
+        assert [(e.applied, e.told, e.outcome) for e in events] == [("yes", told, "unknown")] * 2
+
+
+@pytest.mark.parametrize("where", ["after_apply", "mid_reply"])
+def test_a_silence_that_ends(where):
+    """What acted on a reply that is held by it says so once that has left: it came, late or not."""
+    ends = (
+        f"- {{fault: blackhole, at: {where}, what: connection, for: 5s, match: {{commands: GET}}}}"
+    )
+    with Talk(f"{EARLY}\n{ends}") as talk:
+        talk.client("GET a")
+        talk.wait(1)
+        talk.expect_upstream("GET a")
+        talk.upstream('"A"')
+        talk.expect_fired("blackhole", outcome="unknown")
+        talk.expect_nothing_fired()
+        talk.wait(5)
+        assert talk.heard("client") == b"$1\r\nA\r\n"
+        talk.expect_fired("latency", applied="yes", told="late", outcome="ok", delay=1.0)
+
+
+@pytest.mark.parametrize("how", ["client_gone", "cut"])
+def test_a_reply_behind_one_that_is_late(how):
+    """It is here and waits for its turn when the connection ends: what had acted on its command was not told to have worked."""
+    with Talk(f"{LATE}\n- {{fault: duplicate, match: {{commands: SET}}}}") as talk:
+        talk.client("GET a", "SET b 1")
+        talk.expect_upstream("GET a", "SET b 1", "SET b 1")
+        talk.upstream('"A"', "+OK", "+OK")
+        talk.expect_nothing_fired()
+        end(talk, how)
+        talk.expect_fired("latency", told="nothing", outcome="unknown", delay=0.0)
+        talk.expect_fired("duplicate", applied="yes", told="nothing", outcome="unknown")
+
+
+def test_what_has_acted_arms_others_at_once():
+    """Though its event waits for the client to have the reply: which command is the next is not a question of time."""
+    rules = """\
+- {fault: latency, match: {commands: GET}, at: after_apply, delay: 1s}
+- {fault: duplicate, match: {commands: SET}}
+- {fault: reply, match: {commands: DEL}, when: {armed_by: duplicate}, at: after_apply, error: ERR armed}"""
+    with Talk(rules) as talk:
+        talk.client("GET a", "SET b 1")
+        talk.upstream('"A"', "+OK", "+OK")
+        talk.client("DEL b")
+        talk.upstream(":1")
+        talk.wait(1)
+        talk.heard("upstream")
+        talk.expect_client('"A"', "+OK", "-ERR armed")
+        for fault in ("latency", "duplicate", "reply"):
+            talk.expect_fired(fault)
+
+
+def test_a_lost_write_of_which_the_client_is_not_told():
+    """A write inside a transaction has no effect, and EXEC's reply never leaves: nobody was told that it worked."""
+    rules = """\
+- {fault: drop_write, match: {commands: RPUSH}, tell: ok}
+- {fault: disconnect, match: {commands: EXEC}, at: after_apply}"""
+    with Talk(rules) as talk:
+        talk.client("MULTI")
+        talk.heard("upstream")
+        talk.upstream("+OK", ":0", "+OK", ":0", ":0")
+        talk.expect_upstream("MULTI")
+        talk.upstream("+OK")
+        talk.expect_client("+OK")
+        talk.client("RPUSH k a", "EXEC")
+        talk.upstream(*["+QUEUED"] * 5)
+        talk.expect_client("+QUEUED")
+        talk.heard("upstream")
+        talk.upstream("*[:0 +OK :1 :1 +OK]")
+        talk.expect_closed("reset")
+        talk.expect_fired("drop_write", applied="no", told="reset", outcome="fail")
+        talk.expect_fired("disconnect", applied="yes", told="reset", outcome="unknown")
