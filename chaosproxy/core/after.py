@@ -23,7 +23,7 @@ from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.ending import ENDED
 from chaosproxy.core.line import Line
 from chaosproxy.core.live_rule import Chosen
-from chaosproxy.core.pending import Pending, hold, missed, tell
+from chaosproxy.core.pending import Pending, hold, join, tell, write_down
 from chaosproxy.core.repeating import repeat_later
 from chaosproxy.core.reply import elements
 from chaosproxy.core.resp import encode_command
@@ -88,7 +88,7 @@ def _settle(  # noqa: PLR0917 - one call's worth of what is at hand
     if work.watched and applied == "yes":
         line.wake(line.engine.applied(work.exchange))
     line.leave_barriers(work)
-    repeat_later(line, work, applied, now)
+    repeat_later(line, slot, work, applied, now)
     undoing.settle(line, work, raw, now)
     if work.swallowed is None:
         if applied == "yes":
@@ -159,16 +159,8 @@ def ask_to_run(line: Line, last: LastRun, slot: Slot | None = None) -> None:
 
     def ran(detail: str) -> None:
         line.touched(chosen, "run", 1 if chosen.key is not None else 0)
-        if slot is None or not any(each is slot for each in line.slots):  # the reply has left
-            line.fire(chosen, work, last.applied, last.told, "ok", detail=detail)
-        elif line.closed:
-            line.fire(
-                chosen, work, last.applied, "nothing", missed("ok", last.applied), detail=detail
-            )
-        else:
-            since = slot.pending[0].since if slot.pending else line.now
-            pending = Pending(chosen, work, last.applied, last.told, since, detail=detail)
-            slot.pending += (pending,)
+        pending = Pending(chosen, work, last.applied, last.told, line.now, detail=detail)
+        join(line, slot, pending)
 
     def answered(replies: Sequence[bytes] | None, now: float) -> None:
         del now
@@ -217,6 +209,8 @@ def rebuild_exec(line: Line, slot: Slot, transaction: Transaction, now: float) -
         changed = changed or element.changes
         if element.inserted is not None:
             raw = element.inserted
+            slot.pending += element.pending
+            element.pending = ()
         else:
             if element.hidden:
                 continue
@@ -289,6 +283,9 @@ def abandon(
     told: Seen = "error",
 ) -> None:
     """A transaction ended without being carried out, as far as is known."""
+    for entry in transaction.entries:
+        if isinstance(entry.element, Element):
+            write_down(line, entry.element, line.now, told)
     for work in works_of(transaction):
         line.tell(work, applied, told)
         if (

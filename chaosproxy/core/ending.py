@@ -10,6 +10,7 @@ from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.line import Line
 from chaosproxy.core.live_rule import Chosen
 from chaosproxy.core.memory import COST
+from chaosproxy.core.pending import ANSWERED, hold, tell
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Slot, Stage, Told, Work
 from chaosproxy.core.transaction import Entry, Transaction
@@ -48,10 +49,12 @@ def hidden(
     line.send(slot, encode_command(*request))
 
 
-def insert(transaction: Transaction, raw: bytes) -> None:
+def insert(transaction: Transaction, raw: bytes) -> Element:
     """A queued command that the server never sees has this element in EXEC's array."""
     transaction.held += COST + len(raw)
-    transaction.entries.append(Entry(1, None, Element(inserted=raw), absent=True))
+    element = Element(inserted=raw)
+    transaction.entries.append(Entry(1, None, element, absent=True))
+    return element
 
 
 def end(
@@ -62,11 +65,20 @@ def end(
     *,
     outcome: Outcome | None = None,
     detail: str = "",
+    inserted: Element | None = None,
 ) -> None:
-    """The exchange ends before Redis has seen it; `outcome` None: ok if the client was told so, else fail."""
-    line.tell(work, "no", told)
+    """The exchange ends before Redis has seen it; `outcome` None: ok if the client was told so, else fail.
+
+    An answer is told once it has left, in its place behind the others or, if it was `inserted`, in EXEC's array.
+    """
     result: Outcome = outcome or ("ok" if told == "ok" else "fail")
-    line.fire(chosen, work, "no", told, result, detail=detail)
+    if told in ANSWERED:
+        place = inserted or line.slots[-1]
+        tell(line, place, work, "no", told)
+        hold(line, place, work, Told(chosen, detail=detail), "no", told, result)
+    else:
+        line.tell(work, "no", told)
+        line.fire(chosen, work, "no", told, result, detail=detail)
     line.forget(work, "ended")
     line.head = None
 
@@ -77,12 +89,13 @@ def answer(line: Line, work: Work, chosen: Chosen, decision: Answer, now: float)
     if line.seat is not None:
         line.seat.heed(raw)
     transaction = line.modes.transaction
+    inserted: Element | None = None
     upper = work.name.upper
     if transaction is not None and upper not in modes.NEVER_QUEUED:
         if decision.refusal:
             hidden(line, REFUSED, now, Element(hidden=True))
         else:
-            insert(transaction, decision.raw)
+            inserted = insert(transaction, decision.raw)
             raw = b"+QUEUED\r\n"
     elif upper == b"EXEC" and transaction is not None:
         hidden(line, (b"DISCARD",), now)
@@ -92,7 +105,7 @@ def answer(line: Line, work: Work, chosen: Chosen, decision: Answer, now: float)
     spec = work.exchange.command.spec
     lie = spec is not None and spec.is_write and not decision.refusal
     told: Seen = ("error" if decision.refusal else "ok") if given else "nothing"
-    end(line, work, chosen, told, outcome="false_ok" if lie else None)
+    end(line, work, chosen, told, outcome="false_ok" if lie else None, inserted=inserted)
 
 
 def cut(line: Line, work: Work, chosen: Chosen, decision: Cut) -> bool:

@@ -22,11 +22,9 @@ def fired(
     detail: str = "",
     keys: tuple[bytes, ...] | None = None,
     writes: tuple[tuple[str, tuple[bytes, ...], int], ...] = (),
-    counted: bool = False,
 ) -> Fired:
-    """Count that a rule has acted, unless that is `counted` already, and give its event. `keys`: where they are not the command's own."""
-    if not counted:
-        live.fire(now)
+    """Count that a rule has acted, and give its event. `keys`: where they are not the command's own."""
+    live.fire(now)
     command = exchange.command
     return Fired(
         fault=live.name,

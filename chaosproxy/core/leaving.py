@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from chaosproxy.core.after import abandon, ask_to_run, drop, must_change, works_of
 from chaosproxy.core.decision import Cut, Position, Silence
-from chaosproxy.core.effect import AwaitFlush, CloseClient, Outcome
+from chaosproxy.core.effect import Applied, AwaitFlush, CloseClient, Outcome
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.ending import close, silence_detail
 from chaosproxy.core.line import FOREVER, Line
-from chaosproxy.core.pending import ANSWERED, write_down
+from chaosproxy.core.pending import ANSWERED, seen_of, write_down
 from chaosproxy.core.slot import Final, LastRun, Slot
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ class Leaving:
         """One end of the line is gone: what had not happened will not."""
         line = self.line
         for slot in line.slots:
-            write_down(line, slot, line.now, None if seen == "ok" else _seen(slot))
+            write_down(line, slot, line.now, None if seen == "ok" else seen_of(slot))
             if slot.work is not None:
                 line.tell(slot.work, "unknown", seen)
                 drop(line, slot.work, reason)
@@ -233,16 +233,10 @@ class Leaving:
         transaction = line.modes.transaction
         if transaction is not None:
             under_way = any(slot.name.upper == b"EXEC" for slot in line.expect)
-            abandon(line, transaction, reason, "unknown" if under_way else "no", seen)
+            # What is no longer understood goes on all the same.
+            applied: Applied = "unknown" if under_way or seen == "ok" else "no"
+            abandon(line, transaction, reason, applied, seen)
         self._forget_flushing(reason)
-
-
-def _seen(slot: Slot) -> Seen:
-    """What the client saw of a reply of which the rest will not leave."""
-    if slot.pieces is None:
-        return "nothing"
-    given = len(slot.reply) - len(slot.owed) - sum(len(raw) for _, raw in slot.pieces)
-    return "partial" if given else "nothing"
 
 
 def _next_due(slot: Slot, since: float, now: float) -> float:

@@ -187,9 +187,14 @@ def _end(returns: "Returns", slot: Slot, error: bytes) -> None:
 
 
 def understand_no_more(returns: "Returns", now: float, why: str) -> None:
+    """It is too much to be held: from here on bytes pass as they come, or the line ends."""
+    returns.line.effects.append(LimitReached(_LIMIT))
+    go_raw_or_end(returns, now, why)
+
+
+def go_raw_or_end(returns: "Returns", now: float, why: str) -> None:
     """From here on bytes pass as they come. Not if some of them would be ours, or some of the client's missing."""
     line = returns.line
-    line.effects.append(LimitReached(_LIMIT))
     transaction = line.modes.transaction
     ours = any(slot.on_reply is not None for slot in line.expect)
     if ours or (transaction is not None and changes(transaction)):

@@ -51,10 +51,12 @@ class _Reading:
         """The server has computed the reply."""
         line, work, raw = self.line, self.work, computed.reply
         transaction = line.modes.transaction
+        inserted = None
         if transaction is not None:
-            insert(transaction, raw)
+            inserted = insert(transaction, raw)
             raw = b"+QUEUED\r\n"
         local(line, work, raw, now)
         told: Seen = "error" if computed.reply[:1] == b"-" else "ok"
         keys = f"{len(self.images)} of {len(set(work.sent.keys))} keys as they were"
-        end(line, work, self.chosen, told, outcome="ok", detail=f"{keys}; {computed.how}")
+        how = f"{keys}; {computed.how}"
+        end(line, work, self.chosen, told, outcome="ok", detail=how, inserted=inserted)

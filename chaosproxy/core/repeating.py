@@ -13,9 +13,9 @@ from chaosproxy.core.ending import hidden
 from chaosproxy.core.line import Line
 from chaosproxy.core.live_rule import Chosen
 from chaosproxy.core.memory import COST
-from chaosproxy.core.pending import TINY
+from chaosproxy.core.pending import TINY, Pending, join
 from chaosproxy.core.resp import encode_command
-from chaosproxy.core.slot import Element, Told, Work
+from chaosproxy.core.slot import Element, Slot, Told, Work
 from chaosproxy.core.value import errors_in
 
 
@@ -37,7 +37,7 @@ def repeat_behind(line: Line, work: Work, now: float) -> None:
     work.repeats = later
 
 
-def repeat_later(line: Line, work: Work, applied: Applied, now: float) -> None:
+def repeat_later(line: Line, slot: Slot, work: Work, applied: Applied, now: float) -> None:
     """Have copies of a request that was applied follow on the side connection, a gap between two of them."""
     for chosen, repeat in work.repeats:
         size = len(work.raw) + COST * repeat.times
@@ -48,7 +48,7 @@ def repeat_later(line: Line, work: Work, applied: Applied, now: float) -> None:
             line.skip(chosen, "too_large")
         else:
             line.copied += size
-            copies = _Copies(line, work, chosen, repeat, now, now)
+            copies = _Copies(line, slot, work, chosen, repeat, now, now)
             for number in range(1, repeat.times):
                 line.later(now + number * repeat.gap, copies.send)
     work.repeats.clear()
@@ -66,6 +66,7 @@ class _Copies:
     """
 
     line: Line
+    slot: Slot
     work: Work
     chosen: Chosen
     repeat: Repeat
@@ -108,4 +109,6 @@ class _Copies:
             detail += "; the connection ended before all were answered"
         if errors := errors_in(self.replies):
             detail += f"; answered {errors}"
-        self.line.fire(self.chosen, self.work, "yes", "ok", "ok", detail=detail)
+        now = self.line.now
+        pending = Pending(self.chosen, self.work, "yes", "ok", now, detail=detail)
+        join(self.line, self.slot, pending)

@@ -273,7 +273,8 @@ class Returns:
         if transaction is not None and queued and len(transaction.entries) > MOST_QUEUED:
             passing.understand_no_more(self, now, "more queued commands than are counted")
         elif queued and frame is not None and frame.kind != _ERROR and modes.garbles(slot.args):
-            self.go_raw("CLIENT REPLY in a transaction: EXEC's array will lack elements", now)
+            why = "CLIENT REPLY in a transaction: EXEC's array will lack elements"
+            passing.go_raw_or_end(self, now, why)
 
     def _noted(self, transaction: Transaction, slot: Slot) -> Element | None:
         """What is kept with a queued command: what was decided for it, unless there is too much of that already."""

@@ -23,7 +23,7 @@ from chaosproxy.core.live_rule import Chosen, LiveRule
 from chaosproxy.core.match import Exchange
 from chaosproxy.core.memory import Taken
 from chaosproxy.core.modes import Args
-from chaosproxy.core.pending import Pending
+from chaosproxy.core.pending import Events
 from chaosproxy.core.undo import UndoLog, Written
 from chaosproxy.core.world import Name
 
@@ -127,13 +127,14 @@ class Element:
     """What the conversation keeps with a command between MULTI and EXEC, for EXEC's array.
 
     `inserted`: the element of a command the server never saw. `hidden`: ours, not the client's. `change`: is given the
-    element, and gives what the client gets in its place.
+    element, and gives what the client gets in its place. `pending`: what faults did to one that was inserted.
     """
 
     work: Work | None = None
     hidden: bool = False
     inserted: bytes | None = None
     change: Callable[[bytes], bytes] | None = None
+    pending: Events = ()
 
     @property
     def changes(self) -> bool:
@@ -206,7 +207,7 @@ class Slot:
     owed: bytes = b""
     last_runs: list[LastRun] = field(default_factory=list)
     #: What faults did to it, to be written down once it has left.
-    pending: tuple[Pending, ...] = ()
+    pending: Events = ()
 
     @property
     def owed_commands(self) -> int:

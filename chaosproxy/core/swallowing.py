@@ -48,6 +48,8 @@ class _Swallowing:
 
     def start(self, now: float) -> bool:
         line, command = self.line, self.work.sent
+        if line.modes.restricted:  # by the server itself, as all but what a subscriber may say
+            return self._let_pass("refused")
         if not line.modes.answers:
             if self.waits:
                 return self._let_pass("blocking")
@@ -162,13 +164,14 @@ class _Swallowing:
         watching = self.line.modes.watching
         carry(self.line, self.work, requests, now, on_done, raws=raws, aside=watching)
 
-    def _reply(self, raw: bytes, how: str, now: float) -> None:
+    def _reply(self, raw: bytes, how: str, now: float, inserted: Element | None = None) -> None:
         self.work.waiting = 0
         local(self.line, self.work, raw, now)
-        self._end("error" if raw[:1] == b"-" else "ok", how)
+        self._end("error" if raw[:1] == b"-" else "ok", how, inserted)
 
-    def _end(self, told: Seen, how: str) -> None:
-        end(self.line, self.work, self.chosen, told, outcome=self._outcome(told), detail=how)
+    def _end(self, told: Seen, how: str, inserted: Element | None = None) -> None:
+        outcome = self._outcome(told)
+        end(self.line, self.work, self.chosen, told, outcome=outcome, detail=how, inserted=inserted)
 
     def _outcome(self, told: Seen) -> Outcome:
         return "fail" if told == "error" else "false_ok"
@@ -199,9 +202,10 @@ class _Swallowing:
             if instead is not None:
                 self._queue(swallow.Plan((), instead, None, (), (), how), now, raw)
                 return True
-            insert(transaction, raw)
-            raw = b"+QUEUED\r\n"
-        self._reply(raw, how, now)
+            inserted = insert(transaction, raw)
+            self._reply(b"+QUEUED\r\n", how, now, inserted)
+        else:
+            self._reply(raw, how, now)
         return True
 
     def _ask_refusal(self, raw: bytes, how: str, now: float) -> None:

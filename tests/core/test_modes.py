@@ -43,6 +43,44 @@ def test_an_array_that_lacks_what_it_announces_is_not_waited_for(faults: str, wo
         talk.expect_client("+QUEUED", b"*2\r\n$1\r\n1\r\n")
 
 
+@pytest.mark.parametrize(
+    "fault", ["duplicate", "reply, at: before_forward, value: made", "drop_write, tell: ok"]
+)
+def test_such_an_array_is_not_the_clients_where_something_was_changed_in_it(fault: str):
+    """Elements of ours would come with it, or some of the client's would be missing: so the connection ends, and nothing worked."""
+    with Talk(f"- {{fault: {fault}, match: {{commands: SET}}}}") as talk:
+        talk.client("MULTI")
+        if "drop" in fault:
+            talk.heard("upstream")
+            talk.upstream("+OK", ":0", "+OK", ":0", ":0")
+        talk.expect_upstream("MULTI")
+        talk.upstream("+OK")
+        talk.expect_client("+OK")
+        talk.client("SET k v", "CLIENT REPLY SKIP")
+        count = {"duplicate": 3, "reply": 1}.get(fault.partition(",")[0], 6)
+        for _ in range(count):
+            talk.upstream("+QUEUED")
+        talk.heard("upstream")
+        talk.heard("client")
+        talk.expect_closed("close")
+        if "drop" in fault:
+            assert talk.skipped("drop_write") == ["cut"]
+        else:
+            name = fault.partition(",")[0]
+            talk.expect_fired(name, applied="no", told="nothing", outcome="fail")
+
+
+def test_what_was_done_to_a_transaction_that_is_no_longer_understood():
+    """It goes on: whether it is carried out is not known."""
+    late = "- {fault: latency, match: {commands: SET}, at: before_forward, delay: 1s}"
+    with Talk(late) as talk:
+        talk.handshake("MULTI", "+OK")
+        talk.handshake("SET k v", "+QUEUED", late=1)
+        talk.handshake("CLIENT REPLY SKIP", "+QUEUED")
+        talk.expect_raw("upstream")
+        talk.expect_fired("latency", applied="unknown", told="late", outcome="ok")
+
+
 @pytest.mark.parametrize("faults", ["", ARMED])
 def test_a_server_that_refuses_to_queue_it_is_understood_further(faults: str):
     """Valkey 9 does not queue CLIENT REPLY: its error is a reply like any other."""

@@ -333,3 +333,101 @@ def test_a_lost_write_of_which_the_client_is_not_told():
         talk.expect_closed("reset")
         talk.expect_fired("drop_write", applied="no", told="reset", outcome="fail")
         talk.expect_fired("disconnect", applied="yes", told="reset", outcome="unknown")
+
+
+MADE_FIRST = "- {fault: reply, match: {commands: SET}, at: before_forward, value: made}"
+
+
+@pytest.mark.parametrize("how", ["client_gone", "cut", "switch"])
+@pytest.mark.parametrize(
+    ("rule", "outcome"),
+    [(MADE_FIRST, "false_ok"), (MADE_FIRST.replace("value: made", "error: OOM"), "fail")],
+)
+def test_an_answer_behind_a_reply_that_is_late(how, rule, outcome):
+    """It is told once it has left: a client that goes before has not been lied to."""
+    with Talk(f"{LATE}\n{EARLY.replace('GET', 'SET').replace('1s', '10ms')}\n{rule}") as talk:
+        talk.client("GET a", "SET b 1")
+        talk.wait(0.1)
+        talk.expect_upstream("GET a")
+        talk.upstream('"A"')
+        talk.expect_nothing_fired()
+        end(talk, how)
+        came = how == "switch"
+        assert bool(talk.heard("client")) == came
+        told = "ok" if outcome == "false_ok" else "error"
+        late = "late" if told == "ok" else told
+        talk.expect_fired("latency", told="late" if came else "nothing")
+        events = [talk.expect_fired("latency-2", delay=0.01), talk.expect_fired("reply")]
+        assert [e.applied for e in events] == ["no", "no"]
+        assert [e.told for e in events] == ([late, told] if came else ["nothing"] * 2)
+        assert [e.outcome for e in events] == (["ok", outcome] if came else ["fail"] * 2)
+
+
+@pytest.mark.parametrize(
+    ("ends", "told"),
+    [
+        (["DISCARD", "+OK"], "error"),
+        (["EXEC", "-EXECABORT no"], "error"),
+        (["EXEC", "*-1"], "error"),
+        (["EXEC", "*[:1]"], "ok"),
+        (["RESET", "+RESET"], "error"),
+        ([], "nothing"),
+    ],
+)
+def test_an_answer_inside_a_transaction(ends, told):
+    """What the client is told of a queued command it is told by EXEC; without that nobody was lied to."""
+    with Talk(f"{EARLY.replace('GET', 'SET')}\n{MADE_FIRST}") as talk:
+        talk.handshake("MULTI", "+OK")
+        talk.handshake("INCR n", "+QUEUED")
+        talk.client("SET b 1")
+        talk.wait(1)
+        talk.expect_client("+QUEUED")
+        talk.expect_nothing_fired()
+        if ends:
+            talk.client(ends[0])
+            talk.expect_upstream(ends[0])
+            talk.upstream(ends[1])
+            assert talk.heard("client")
+        else:
+            talk.client_gone()
+        ok = told == "ok"
+        late, outcomes = "late" if ok else told, ("ok", "false_ok") if ok else ("fail", "fail")
+        talk.expect_fired("latency", applied="no", told=late, outcome=outcomes[0], delay=1.0)
+        talk.expect_fired("reply", applied="no", told=told, outcome=outcomes[1])
+
+
+@pytest.mark.parametrize("how", ["client_gone", "switch"])
+def test_copies_of_a_command_whose_reply_has_not_left(how):
+    """They are sent, and the reply is late: their event says whether it came."""
+    copies = "- {fault: duplicate, match: {commands: SET}, gap: 1s}"
+    with Talk(f"{copies}\n{LATE.replace('1s', '3s').replace('GET', 'SET')}") as talk:
+        talk.client("SET a 1")
+        talk.expect_upstream("SET a 1")
+        talk.upstream("+OK")
+        talk.wait(1.5)
+        talk.side("+OK")
+        talk.expect_nothing_fired()
+        end(talk, how)
+        came = how == "switch"
+        assert bool(talk.heard("client")) == came
+        told, outcome = ("late", "ok") if came else ("nothing", "unknown")
+        talk.expect_fired("latency", told=told, outcome=outcome, delay=1.5)
+        told = "ok" if came else told
+        talk.expect_fired("duplicate", applied="yes", told=told, outcome=outcome)
+
+
+@pytest.mark.parametrize(
+    ("at", "told"), [("mid_reply, bytes: 2", "partial"), ("after_reply", "ok")]
+)
+def test_copies_of_a_command_whose_client_was_cut_off(at, told):
+    """Where it had the whole reply before, that is what it saw."""
+    rules = f"- {{fault: duplicate, match: {{commands: SET}}, gap: 1s}}\n- {{fault: disconnect, match: {{commands: SET}}, at: {at}}}"
+    with Talk(rules) as talk:
+        talk.client("SET a 1")
+        talk.expect_upstream("SET a 1")
+        talk.upstream("+OK")
+        assert talk.heard("client") == (b"+OK\r\n" if told == "ok" else b"+O")
+        talk.expect_closed("reset")
+        talk.expect_fired("disconnect", applied="yes", told=told)
+        outcome = "ok" if told == "ok" else "unknown"
+        talk.expect_fired("duplicate", applied="yes", told=told, outcome=outcome)

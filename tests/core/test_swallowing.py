@@ -383,6 +383,28 @@ def test_asking():
         talk.expect_client(":1")
 
 
+REFUSED = "-ERR Can't execute 'x': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
+
+
+@pytest.mark.parametrize(
+    ("rule", "sent"),
+    [
+        (DROP, "RPUSH k a"),
+        (drop("FLUSHALL"), "FLUSHALL"),
+        ("- {fault: expire_key, mode: strip_ttl, match: {commands: EXPIRE}}", "EXPIRE k 9"),
+    ],
+)
+def test_a_subscriber_may_write_nothing(rule, sent):
+    """In RESP2 the server refuses it, and whatever the proxy would ask for: it was told to have worked."""
+    with Talk(rule) as talk:
+        talk.handshake("SUBSCRIBE c", '*["subscribe" "c" :1]')
+        talk.client(sent)
+        talk.expect_upstream(sent)
+        talk.upstream(REFUSED)
+        talk.expect_client(REFUSED)
+        talk.expect_nothing_fired()
+
+
 def test_the_upstream_stops_making_sense_while_it_is_asked():
     """Whatever the server says of our question then, the write has passed."""
     with Talk(drop("FLUSHALL")) as talk:
