@@ -76,9 +76,10 @@ def outcomes(
         environment = installs.python(*NEEDS)
     except installs.Unavailable as reason:
         pytest.skip(str(reason))
+    # Without tracebacks, which nobody reads: pytest asks Python's parser for their lines, and that has ended a run with a SystemError.
     command = [
         *environment.interpreter, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--redis-url=redis://127.0.0.1:{port}/0",
-        f"--protocol={protocol}", "-m", marks, f"--junitxml={report}", "--timeout=60", *tests,
+        f"--protocol={protocol}", "-m", marks, f"--junitxml={report}", "--timeout=60", "--tb=no", *tests,
     ]  # fmt: skip
     done = subprocess.run(command, cwd=suite, capture_output=True, text=True, check=False)
     said = f"it ended with {done.returncode}:\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
