@@ -182,8 +182,14 @@ def test_answers_that_wait_for_exec():
             talk.expect_client("+QUEUED")
         talk.handshake("GET a", "+QUEUED")
         assert talk.skipped("reply") == ["too_large"]
+        talk.expect_nothing_fired()
+        made = '"' + "x" * 600 + '"'
+        talk.client("EXEC")
+        talk.expect_upstream("EXEC")
+        talk.upstream('*["A"]')
+        talk.expect_client(f'*[{made} {made} "A"]')
         for _ in range(2):
-            talk.expect_fired("reply")
+            talk.expect_fired("reply", told="ok")
 
 
 def test_a_failover_refuses_whatever_is_kept():
