@@ -74,7 +74,7 @@ class Line:
     @property
     def settled(self) -> bool:
         """Whether what the next command means is known: nothing unanswered can change it."""
-        return not self.turning and (self.modes.transaction is None or not self.expect)
+        return not (self.turning or (self.expect and (self.modes.skip or self.modes.transaction)))
 
     def decide(
         self,

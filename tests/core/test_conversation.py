@@ -289,6 +289,30 @@ def test_each_skip_is_for_one_command():
         talk.expect_client("-OOM command not allowed when used memory > 'maxmemory'.")
 
 
+@pytest.mark.parametrize("before", [[], ["PING"], ["CLIENT REPLY SKIP"]])
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ("reply, match: {commands: SET}, at: before_forward, value: made", "ok"),
+        ("drop_write, match: {commands: SET}, tell: error", "error"),
+    ],
+)
+def test_a_skip_is_used_up_by_a_command_that_rules_leave_alone(before, rule, told):
+    """The one behind it is answered, though what uses the skip up is looked at and never answered."""
+    left = (
+        "- {fault: latency, match: {commands: GET}, when: {nth: 9}, at: before_forward, delay: 1s}"
+    )
+    with Talk(f"{left}\n- {{fault: {rule}}}") as talk:
+        talk.client(*before, "CLIENT REPLY SKIP", "GET a", "SET b 1", "GET c")
+        for answered in [*["+PONG"] * (before == ["PING"]), '"C"']:
+            talk.upstream(answered)
+        talk.expect_upstream(*before, "CLIENT REPLY SKIP", "GET a", "GET c")
+        *first, answer = talk.heard("client").removesuffix(b"$1\r\nC\r\n").splitlines()
+        assert first == [b"+PONG"] * (before == ["PING"]) + [b"$4"] * (told == "ok")
+        assert (answer == b"made") if told == "ok" else answer.startswith(b"-")
+        talk.expect_fired(rule.partition(",")[0], applied="no", told=told)
+
+
 def test_asking_is_for_one_command():
     """ASKING is used up by the command behind it, also if the proxy answers that one itself."""
     rule = "- {fault: reply, match: {commands: SET}, at: before_forward, error: OOM}"
