@@ -38,7 +38,8 @@ def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> b
     """Add up what happens to an applied command's reply: positions in their order, rules in theirs; give the reply."""
     raw = raw if work.retold is None else work.retold(raw)
     seen: Seen = "error" if raw[:1] == b"-" else "ok"
-    applied: Applied = "no" if seen == "error" else "yes"
+    swallowed = work.swallowed is not None and (work.acted is None or work.acted(raw))
+    applied: Applied = "no" if seen == "error" or swallowed else "yes"
     told: Seen
     _settle(line, slot, work, raw, applied, seen, now)
     late = line.engine.select_by_reply(work.candidates, work.exchange, raw, now, line.effects)

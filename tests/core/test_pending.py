@@ -431,3 +431,27 @@ def test_copies_of_a_command_whose_client_was_cut_off(at, told):
         talk.expect_fired("disconnect", applied="yes", told=told)
         outcome = "ok" if told == "ok" else "unknown"
         talk.expect_fired("duplicate", applied="yes", told=told, outcome=outcome)
+
+
+def test_a_lost_write_in_a_transaction_was_not_applied_whatever_else_acted_on_it():
+    """Its element comes from copies: a delay of it, before or after, does not say that it was applied."""
+    rules = """\
+- {fault: latency, name: early, match: {commands: RPUSH}, at: before_forward, delay: 1s}
+- {fault: drop_write, match: {commands: RPUSH}, tell: ok}
+- {fault: latency, name: late, match: {commands: RPUSH}, at: after_apply, delay: 1s}"""
+    with Talk(rules) as talk:
+        talk.client("MULTI")
+        talk.heard("upstream")
+        talk.upstream("+OK", ":0", "+OK", ":0", ":0")
+        talk.expect_upstream("MULTI")
+        talk.upstream("+OK")
+        talk.client("RPUSH k a", "EXEC")
+        talk.wait(1)
+        talk.upstream(*["+QUEUED"] * 5)
+        talk.heard("upstream")
+        talk.upstream("*[:0 +OK :1 :1 +OK]")
+        talk.wait(1)
+        talk.expect_client("+OK", "+QUEUED", "*[:1]")
+        events = talk.events()
+        assert {(e.fault, e.applied) for e in events} >= {("early", "no"), ("drop_write", "no")}
+        assert {e.applied for e in events} == {"no"}
