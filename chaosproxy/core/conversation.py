@@ -92,10 +92,11 @@ class Conversation:
                 self._returns.look(now)
             if line.head is not None:
                 self._go_on(now)
-            elif line.slots:
-                self._returns.leaving.release(now)
             data, again = data[upto:], True
             data = data[lane.follow(data, now) :] if data else data
+        if line.slots and line.head is None:
+            # Not sooner: answers to what came together leave, and are told of, in the same order with a lane and without.
+            self._returns.leaving.release(now)
         self._finish()
 
     def receive_from_upstream(self, data: bytes, now: float) -> None:

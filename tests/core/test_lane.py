@@ -760,3 +760,15 @@ def test_one_by_one_up_to_the_one_that_a_rule_is_about(match):
             chunks += [(">", command(f"SET {key} v")), ("<", b"+OK\r\n")]
         ways = dialogue(*chunks[:-1], faults=f"{rule}{match}}}")
         assert ways == [True] * (len(chunks) - 2) + [False]
+
+
+@pytest.mark.parametrize("behind", ["SET k v", "PING"])
+@pytest.mark.parametrize("tell", ["nothing", "disconnect", "error"])
+def test_answers_to_what_came_together_are_told_in_order(tell, behind):
+    """An answer of a rule's, another rule's silence or end right behind it, and what is of no interest: told as without the lane."""
+    rules = (
+        "- {fault: reply, match: {commands: GET}, at: before_forward, value: made}\n"
+        f"- {{fault: drop_write, match: {{commands: INCR}}, tell: {tell}}}"
+    )
+    for chunk in (("GET a", "INCR n", behind), ("GET a", behind, "INCR n"), (behind, "GET a", behind)):  # fmt: skip
+        dialogue((">", b"".join(map(command, chunk))), ("<", b"+OK\r\n"), faults=rules)
