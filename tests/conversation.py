@@ -91,6 +91,27 @@ def _value(token: str, tokens: Iterator[str]) -> bytes:
     return b"%s%d\r\n%s" % (token[:1].encode(), len(items) // pairs, b"".join(items))
 
 
+#: What asks, before a MULTI is forwarded, whether copies may take the place of what is swallowed in it; and the replies of a server where they may.
+PROBES = (
+    "SELECT 15",
+    "DBSIZE",
+    "SELECT 0",
+    "COPY chaosproxy:probe chaosproxy:probe",
+    "DEL chaosproxy:probe",
+)
+GRANTED = ("+OK", ":0", "+OK", ":0", ":0")
+
+
+def begin(talk: "Talk", *replies: str) -> None:
+    """Let the client begin a transaction, before which it is found out what there is; `replies` are to that, else GRANTED."""
+    talk.client("MULTI")
+    talk.expect_upstream(*PROBES)
+    talk.upstream(*(replies or GRANTED))
+    talk.expect_upstream("MULTI")
+    talk.upstream("+OK")
+    talk.expect_client("+OK")
+
+
 def show(raw: bytes) -> str:
     """Bytes as a line of a transcript."""
     text = raw.decode("utf-8", "backslashreplace").replace("\r\n", "⏎")

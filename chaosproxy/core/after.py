@@ -40,8 +40,7 @@ def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> b
     seen: Seen = "error" if raw[:1] == b"-" else "ok"
     swallowed = work.swallowed is not None and (work.acted is None or work.acted(raw))
     applied: Applied = "no" if seen == "error" or swallowed else "yes"
-    told: Seen
-    _settle(line, slot, work, raw, applied, seen, now)
+    _settle(line, slot, work, raw, applied, seen, now, swallowed=swallowed)
     late = line.engine.select_by_reply(work.candidates, work.exchange, raw, now, line.effects)
     work.candidates.clear()
     places = line.engine.places
@@ -64,7 +63,7 @@ def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> b
                 raw, ended = decision.raw, True
                 if line.seat is not None:
                     line.seat.heed(raw)
-                told = ("error" if raw[:1] == b"-" else "ok") if raw else "nothing"
+                told: Seen = ("error" if raw[:1] == b"-" else "ok") if raw else "nothing"
                 outcome: Outcome = "unknown" if told == "error" else "ok"
                 slot.pending += (Pending(chosen, work, applied, told, now, outcome),)
             case Beside():
@@ -82,8 +81,8 @@ def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> b
 
 
 def _settle(  # noqa: PLR0917 - one call's worth of what is at hand
-    line: Line, slot: Slot, work: Work, raw: bytes, applied: Applied, seen: Seen, now: float
-) -> None:
+    line: Line, slot: Slot, work: Work, raw: bytes, applied: Applied, seen: Seen, now: float, *, swallowed: bool
+) -> None:  # fmt: skip
     """It is known now what became of a command: write down what was done to it, and let go who waited for it."""
     tell(line, slot, work, applied, seen)
     if work.watched and applied == "yes":
@@ -97,11 +96,11 @@ def _settle(  # noqa: PLR0917 - one call's worth of what is at hand
         return
     chosen, detail, outcome = work.swallowed
     work.swallowed = None
-    if work.acted is not None and not work.acted(raw):
-        line.skip(chosen, "not_longer")
-    else:
+    if swallowed:
         came = outcome if seen == "ok" else "fail"
         hold(line, slot, work, Told(chosen, detail=detail), "no", seen, came)
+    else:
+        line.skip(chosen, "not_longer")
 
 
 def _cut_up(  # noqa: PLR0917 - one call's worth of what is at hand

@@ -3,7 +3,7 @@
 import pytest
 
 from chaosproxy.core.pending import missed, spent
-from tests.conversation import Talk
+from tests.conversation import Talk, begin
 
 LATE = "- {fault: latency, match: {commands: GET}, at: after_apply, delay: 1s}"
 EARLY = "- {fault: latency, match: {commands: GET}, at: before_forward, delay: 1s}"
@@ -319,12 +319,7 @@ def test_a_lost_write_of_which_the_client_is_not_told():
 - {fault: drop_write, match: {commands: RPUSH}, tell: ok}
 - {fault: disconnect, match: {commands: EXEC}, at: after_apply}"""
     with Talk(rules) as talk:
-        talk.client("MULTI")
-        talk.heard("upstream")
-        talk.upstream("+OK", ":0", "+OK", ":0", ":0")
-        talk.expect_upstream("MULTI")
-        talk.upstream("+OK")
-        talk.expect_client("+OK")
+        begin(talk)
         talk.client("RPUSH k a", "EXEC")
         talk.upstream(*["+QUEUED"] * 5)
         talk.expect_client("+QUEUED")
@@ -440,18 +435,14 @@ def test_a_lost_write_in_a_transaction_was_not_applied_whatever_else_acted_on_it
 - {fault: drop_write, match: {commands: RPUSH}, tell: ok}
 - {fault: latency, name: late, match: {commands: RPUSH}, at: after_apply, delay: 1s}"""
     with Talk(rules) as talk:
-        talk.client("MULTI")
-        talk.heard("upstream")
-        talk.upstream("+OK", ":0", "+OK", ":0", ":0")
-        talk.expect_upstream("MULTI")
-        talk.upstream("+OK")
+        begin(talk)
         talk.client("RPUSH k a", "EXEC")
         talk.wait(1)
         talk.upstream(*["+QUEUED"] * 5)
         talk.heard("upstream")
         talk.upstream("*[:0 +OK :1 :1 +OK]")
         talk.wait(1)
-        talk.expect_client("+OK", "+QUEUED", "*[:1]")
+        talk.expect_client("+QUEUED", "*[:1]")
         events = talk.events()
         assert {(e.fault, e.applied) for e in events} >= {("early", "no"), ("drop_write", "no")}
         assert {e.applied for e in events} == {"no"}

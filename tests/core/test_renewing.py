@@ -3,7 +3,7 @@
 import pytest
 
 from chaosproxy.core.fault import ServerInfo
-from tests.conversation import Talk, command, reply
+from tests.conversation import Talk, begin, command, reply
 
 RULE = "- {fault: expire_key, mode: no_renewal}"
 GATE = ("MULTI", "SELECT 15", "DBSIZE", "SELECT 0", "EXEC")
@@ -12,13 +12,6 @@ CLUSTER = ("+OK", "+QUEUED", "+QUEUED", "+QUEUED", "*[-ERR :7 +OK]")
 OLD = ServerInfo("Redis", (6, 2, 5))
 #: The clock of a conversation: seconds since 1970.
 CLOCK = 1_000_000_100
-BEFORE_MULTI = (
-    "SELECT 15",
-    "DBSIZE",
-    "SELECT 0",
-    "COPY chaosproxy:probe chaosproxy:probe",
-    "DEL chaosproxy:probe",
-)
 
 
 def array(*elements: str) -> bytes:
@@ -79,7 +72,7 @@ def test_alone(sent, part, real, whole, acted, protocol):
 def test_in_a_transaction(sent, part, real, whole, acted, protocol):
     """The same inside the client's own; of EXEC's array only the element of the whole is the client's."""
     with Talk(RULE, protocol=protocol) as talk:
-        begin(talk, "+OK", ":0", "+OK", ":0", ":0")
+        begin(talk)
         talk.client("INCR n", sent)
         talk.expect_upstream("INCR n")
         talk.upstream("+QUEUED")
@@ -93,16 +86,6 @@ def test_in_a_transaction(sent, part, real, whole, acted, protocol):
         talk.upstream(array(":7", ":1", *([real] if part else []), "+OK", whole, ":1", "+OK"))
         talk.expect_client(array(":7", whole))
         check(talk, acted)
-
-
-def begin(talk: Talk, *proofs: str) -> None:
-    """Let the client begin a transaction, before which it is found out what there is."""
-    talk.client("MULTI")
-    talk.expect_upstream(*BEFORE_MULTI)
-    talk.upstream(*proofs)
-    talk.expect_upstream("MULTI")
-    talk.upstream("+OK")
-    talk.expect_client("+OK")
 
 
 def reasons(talk: Talk) -> list[str]:
@@ -335,7 +318,7 @@ def test_swallowed(sent, info):
 def test_a_value_in_a_transaction(protocol):
     """Asked aside when it is queued, in the database of the transaction."""
     with Talk(RULE, protocol=protocol) as talk:
-        begin(talk, "+OK", ":0", "+OK", ":0", ":0")
+        begin(talk)
         talk.handshake("SELECT 3", "+QUEUED")
         talk.client("SETEX k 9 v")
         talk.expect_side("PTTL k", db=3, protocol=protocol)

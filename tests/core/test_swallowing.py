@@ -7,7 +7,7 @@ order of things, and what becomes of them when the server or the side connection
 import pytest
 
 from chaosproxy.core.ending import ENDED
-from tests.conversation import Talk
+from tests.conversation import Talk, begin
 
 DROP = "- {fault: drop_write, tell: ok, match: {commands: [RPUSH]}}"
 GATE = ["MULTI", "SELECT 15", "DBSIZE", "SELECT 0", "EXEC"]
@@ -418,17 +418,6 @@ def test_the_upstream_stops_making_sense_while_it_is_asked():
 # -- inside the client's transaction
 
 
-def begun(talk: Talk, *probes: str) -> None:
-    """MULTI has been answered; `probes` are the replies to what asks for the means."""
-    talk.client("MULTI")
-    talk.heard("upstream")
-    talk.upstream(*probes)
-    talk.expect_upstream("MULTI")
-    talk.upstream("+OK")
-    talk.expect_client("+OK")
-
-
-ALL = ("+OK", ":0", "+OK", ":0", ":0")
 NO_COPY = (
     "+OK",
     ":0",
@@ -442,7 +431,7 @@ NO_SCRATCH = ("-ERR DB index is out of range", ":7", "+OK", ":0", ":0")
 def test_a_transaction_without_copies():
     """Where COPY is forbidden nothing of ours is queued: it would spoil the client's transaction. The element is made up."""
     with Talk(DROP) as talk:
-        begun(talk, *NO_COPY)
+        begin(talk, *NO_COPY)
         talk.client("RPUSH k a", "EXEC")
         talk.expect_upstream("EXEC")
         talk.upstream("*[]")
@@ -453,7 +442,7 @@ def test_a_transaction_without_copies():
 def test_a_transaction_with_a_command_that_is_forbidden():
     """A write that the ACL forbids, or that no server takes, passes, so that the server refuses it itself."""
     with Talk(drop("[COPY, RPUSH]")) as talk:
-        begun(talk, *NO_COPY)
+        begin(talk, *NO_COPY)
         for sent in ("COPY a b", "RPUSH k"):
             talk.client(sent)
             talk.expect_upstream(sent)
@@ -465,7 +454,7 @@ def test_a_transaction_with_a_command_that_is_forbidden():
 def test_a_stand_in():
     """What cannot be tried on a copy is stood in for by a request that has no effect, and that is refused as it would be."""
     with Talk(drop("[FLUSHALL, MOVE]")) as talk:
-        begun(talk, *ALL)
+        begin(talk)
         talk.client("FLUSHALL")
         assert talk.heard("upstream").count(b"\r\n$3\r\nDEL\r\n") == 1
         talk.upstream("+QUEUED")
@@ -481,7 +470,7 @@ def test_a_stand_in():
 def test_a_transaction_that_either_side_leaves(end, sent):
     """Once EXEC is on its way nobody knows what became of it, but that the write was no part of it; before, nothing was."""
     with Talk(DROP) as talk:
-        begun(talk, *ALL)
+        begin(talk)
         talk.client("RPUSH k a")
         talk.expect_upstream(*PLAN[1:-1])
         talk.upstream(*["+QUEUED"] * 5)
@@ -502,7 +491,7 @@ def test_a_transaction_that_either_side_leaves(end, sent):
 def test_copies_that_could_not_be_made():
     """Where a copy fails at EXEC the element is made up, and the event says why."""
     with Talk(DROP) as talk:
-        begun(talk, *ALL)
+        begin(talk)
         talk.client("RPUSH k a")
         talk.expect_upstream(*PLAN[1:-1])
         talk.upstream(*["+QUEUED"] * 5)
@@ -517,7 +506,7 @@ def test_a_script_in_a_transaction():
     """What it leaves in the scratch database is removed by the side connection: the client may have selected another by then."""
     for left in ("", ' "other"'):
         with Talk(drop("EVAL")) as talk:
-            begun(talk, *ALL)
+            begin(talk)
             talk.client("EVAL return:1 1 k")
             talk.heard("upstream")
             talk.upstream(*["+QUEUED"] * 6)
@@ -535,7 +524,7 @@ def test_a_script_in_a_transaction():
 def test_a_transaction_that_selects():
     """A client that changes databases in its transaction gets temporary keys: the scratch database may be its own by then."""
     with Talk(DROP) as talk:
-        begun(talk, *ALL)
+        begin(talk)
         talk.handshake("SELECT 15", "+QUEUED")
         talk.handshake("SELECT 0", "+QUEUED")
         talk.client("RPUSH k a")
@@ -545,7 +534,7 @@ def test_a_transaction_that_selects():
 def test_a_script_where_there_is_no_scratch_database():
     """A script cannot be tried on temporary keys, and its reply can be anything: it passes."""
     with Talk(drop("EVAL")) as talk:
-        begun(talk, *NO_SCRATCH)
+        begin(talk, *NO_SCRATCH)
         talk.client("EVAL return:1 1 k")
         talk.expect_upstream("EVAL return:1 1 k")
         assert talk.skipped("drop_write") == ["unknown_reply"]
