@@ -75,7 +75,7 @@ async def test_switch_and_see_it_fire(browser, proxy, tmp_path):
     async with viewing(browser, proxy, tmp_path) as view:
         await expect(view.fact("Profile")).to_have_text("calm")
         await expect(
-            view.page.get_by_text("No fault: every byte passes as it came.")
+            view.page.get_by_text("No fault: every byte passes as it came.", exact=True)
         ).to_be_visible()
         await view.choose("lost-ack")
         await view.page.get_by_label("Seed").fill("11")

@@ -1,6 +1,7 @@
 """Dialling: every way it fails has its reason, and a name is looked up each time."""
 
 import asyncio
+import re
 import socket
 import ssl
 
@@ -92,10 +93,10 @@ def test_unix(loop, tmp_path):
 
 
 def test_unknown_name(loop):
-    """A name that does not exist."""
-    reason, text = dial(loop, Address("no-such-host.invalid", 1))
+    """A name that does not exist; one that no name server is asked for, which may be slow or not there."""
+    reason, text = dial(loop, Address("1::2::3", 1))
     assert reason == "name"
-    assert text.startswith("no-such-host.invalid:1: ")
+    assert re.fullmatch(r"\[?1::2::3\]?:1: .+", text)
 
 
 @pytest.mark.parametrize(
