@@ -91,6 +91,9 @@ def _value(token: str, tokens: Iterator[str]) -> bytes:
     return b"%s%d\r\n%s" % (token[:1].encode(), len(items) // pairs, b"".join(items))
 
 
+#: What goes ahead of a computation, and the answer that proves the scratch database.
+GATE = ("MULTI", "SELECT 15", "DBSIZE", "SELECT 0", "EXEC")
+PROVEN = ("+OK", "+QUEUED", "+QUEUED", "+QUEUED", "*[+OK :0 +OK]")
 #: What asks, before a MULTI is forwarded, whether copies may take the place of what is swallowed in it; and the replies of a server where they may.
 PROBES = (
     "SELECT 15",

@@ -7,9 +7,6 @@ from chaosproxy.core.memory import Image
 from tests.conversation import Talk, reply
 
 RULE = "- {fault: stale_read, behind: 1, match: {commands: '@read'}}"
-#: What goes ahead of a computation, and the answer that proves the scratch database.
-GATE = ("MULTI", "SELECT 15", "DBSIZE", "SELECT 0", "EXEC")
-PROVEN = ("+OK", "+QUEUED", "+QUEUED", "+QUEUED", "*[+OK :0 +OK]")
 
 
 def stale(*keys: str, db: int = 0, rule: str = RULE, **how) -> Talk:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.conversation import command
-from tests.stale import GATE, PROVEN, computed, stale
+from tests.conversation import GATE, PROVEN, command
+from tests.stale import computed, stale
 
 
 def test_in_the_scratch_database():

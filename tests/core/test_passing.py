@@ -4,8 +4,8 @@ import pytest
 
 from chaosproxy.core.effect import LimitReached
 from chaosproxy.core.passing import TOO_LARGE, Watch
-from tests.conversation import Talk, reply
-from tests.core.test_swallowing import DROP, GATE, PLAN, PROVEN
+from tests.conversation import GATE, PROVEN, Talk, reply
+from tests.core.test_swallowing import DROP, PLAN
 
 MOST = 1000
 REACHED = LimitReached("reply")

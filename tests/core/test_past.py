@@ -3,8 +3,8 @@
 import pytest
 
 from chaosproxy.core.memory import Image
-from tests.conversation import Talk, reply
-from tests.stale import GATE, PROVEN, computed, stale
+from tests.conversation import GATE, PROVEN, Talk, reply
+from tests.stale import computed, stale
 
 
 def both(function):

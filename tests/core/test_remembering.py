@@ -8,8 +8,7 @@ from chaosproxy.core.effect import LimitReached
 from chaosproxy.core.fault import ServerInfo
 from chaosproxy.core.memory import Image, Memory
 from chaosproxy.core.remembering import written_keys
-from tests.conversation import Talk
-from tests.core.test_swallowing import GATE, PROVEN
+from tests.conversation import GATE, PROVEN, Talk
 
 TABLE = CommandTable.bundled()
 RULE = "- {fault: stale_read, behind: 1, match: {commands: '@read', keys: 'k*'}}"

@@ -3,11 +3,9 @@
 import pytest
 
 from chaosproxy.core.fault import ServerInfo
-from tests.conversation import Talk, begin, command, reply
+from tests.conversation import GATE, PROVEN, Talk, begin, command, reply
 
 RULE = "- {fault: expire_key, mode: no_renewal}"
-GATE = ("MULTI", "SELECT 15", "DBSIZE", "SELECT 0", "EXEC")
-PROVEN = ("+OK", "+QUEUED", "+QUEUED", "+QUEUED", "*[+OK :0 +OK]")
 CLUSTER = ("+OK", "+QUEUED", "+QUEUED", "+QUEUED", "*[-ERR :7 +OK]")
 OLD = ServerInfo("Redis", (6, 2, 5))
 #: The clock of a conversation: seconds since 1970.

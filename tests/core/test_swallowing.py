@@ -7,11 +7,9 @@ order of things, and what becomes of them when the server or the side connection
 import pytest
 
 from chaosproxy.core.ending import ENDED
-from tests.conversation import Talk, begin
+from tests.conversation import GATE, PROVEN, Talk, begin
 
 DROP = "- {fault: drop_write, tell: ok, match: {commands: [RPUSH]}}"
-GATE = ["MULTI", "SELECT 15", "DBSIZE", "SELECT 0", "EXEC"]
-PROVEN = ["+OK", *["+QUEUED"] * 3, "*[+OK :0 +OK]"]
 PLAN = [
     "MULTI",
     "COPY k k DB 15 REPLACE",

@@ -10,8 +10,7 @@ from chaosproxy.core.memory import Image, Memory
 from chaosproxy.core.setting import Invalid
 from chaosproxy.faults.stale_read import StaleRead
 from chaosproxy.profile import ProfileError
-from tests.conversation import Talk, profile
-from tests.stale import GATE, PROVEN
+from tests.conversation import GATE, PROVEN, Talk, profile
 
 TABLE = CommandTable.bundled()
 A, B = Image(b"a"), Image(b"b")
