@@ -4,14 +4,15 @@ Takes nothing; gives `visitor` and `site`, whose name leads to this machine, as 
 """
 
 import http.server
-import shutil
 import threading
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser
+
+from tests.chromium import launched
 
 #: The attacker's name: to the browser it is this machine.
 EVIL = "evil.example"
@@ -55,14 +56,5 @@ def site() -> Iterator[Site]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def visitor() -> AsyncIterator[Browser]:
     """Lend a Chromium for which the attacker's name is this machine."""
-    path = shutil.which("chromium")
-    if path is None:
-        pytest.skip("no chromium: apt-get install chromium")
-    flags = [
-        *("--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"),
-        f"--host-resolver-rules=MAP {EVIL} 127.0.0.1",
-    ]
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=path, args=flags)
+    async with launched(EVIL) as browser:
         yield browser
-        await browser.close()
