@@ -23,7 +23,8 @@ ROOT = "chaosproxy"
 SERVICES = ("pypi", "osv")
 #: What is in its complaint when a service cannot be reached or does not do its work: its own words, and its HTTP client's.
 _UNREACHABLE = re.compile(
-    r"ServiceError|HTTPError|ConnectionError|ConnectTimeout|ReadTimeout|ProxyError|SSLError|JSONDecodeError|Could not connect|timed out"
+    r"ServiceError|HTTPError|ConnectionError|ConnectTimeout|ReadTimeout|ProxyError|SSLError|JSONDecodeError|Could not connect"
+    r"|timed out|requests\.exceptions\.|urllib3\.exceptions\."
 )
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 

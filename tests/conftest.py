@@ -6,9 +6,11 @@ Takes nothing; gives running servers, and turns skips into failures where everyt
 import os
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests import servers
 
@@ -16,10 +18,11 @@ from tests import servers
 from tests.stories import counting
 from tests.stories.counting import pytest_terminal_summary  # noqa: F401
 
-# How long one example takes says how busy the machine is, not whether it holds. Examples are the same in each run, so that one
-# which fails is of what has changed; `--hypothesis-profile=anew` looks for others.
-settings.register_profile("chaosproxy", deadline=None, derandomize=True)
-settings.register_profile("anew", deadline=None, derandomize=False, print_blob=True)
+# How long one example takes, or is made, says how busy the machine is, not whether it holds. Examples are the same in each run, so
+# that one which fails is of what has changed; `--hypothesis-profile=anew` looks for others.
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("chaosproxy", PATIENT, derandomize=True)
+settings.register_profile("anew", PATIENT, derandomize=False, print_blob=True)
 settings.load_profile("chaosproxy")
 
 
@@ -43,8 +46,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """With `-n auto`: two workers a core, since most tests wait for a server, a client or a time more than they compute."""
-    return 2 * (os.cpu_count() or 1)
+    """With `-n auto`: two workers a core, since most tests wait for a server, a client or a time more than they compute.
+
+    No more than have ports of their own.
+    """
+    return min(2 * cores(), servers.WORKERS)
+
+
+def cores(share: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
+    """How many cores this run may use: a container on a large machine may have a small share of it."""
+    count = len(os.sched_getaffinity(0))
+    with suppress(OSError, ValueError):
+        quota, period = map(int, share.read_text().split())
+        count = min(count, max(1, quota // period))
+    return count
 
 
 # --- servers: `server` (see the marker), `any_server`, and one fixture for each kind -------------

@@ -14,7 +14,9 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -30,8 +32,8 @@ from tests.wire import Wire
 
 T = TypeVar("T")
 
-START_TIMEOUT = 20.0
-STOP_TIMEOUT = 20.0
+START_TIMEOUT = 60.0
+STOP_TIMEOUT = 60.0
 #: What a client meets where nobody listens; one that comes at the very moment in which a door is shut is reset.
 TURNED_AWAY = (ConnectionRefusedError, ConnectionResetError)
 
@@ -59,8 +61,8 @@ class RunningProxy:
 
     def events(self, fault: str | None = None) -> list[dict[str, Any]]:
         """Everything that fired so far, or what one fault did."""
+        self._settle()
         if self.service is not None:
-            self._settle()
             events = self.service.journal.events()
         else:
             assert self.folder is not None
@@ -123,16 +125,21 @@ class RunningProxy:
 
     def _settle(self) -> None:
         """Let the loop end what it is at: bytes leave before what they tell of is written down."""
-        assert self.service is not None
-        if not self._stopping:
+        if self._stopping:
+            return
+        if self.service is not None:
             self.service._loop.settle(START_TIMEOUT)
+        elif self.control is not None and self.process.poll() is None:
+            # It is the loop that answers this, once it has time for it.
+            with suppress(OSError, HTTPException):
+                self.get("/connections")
 
     def get(self, path: str, **headers: str) -> tuple[int, str]:
         """Ask the control address; gives status and text."""
         assert self.control is not None
         request = urllib.request.Request(self.control + path, headers=headers)
         try:
-            with urllib.request.urlopen(request, timeout=10) as answer:
+            with urllib.request.urlopen(request, timeout=START_TIMEOUT) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:

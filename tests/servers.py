@@ -28,7 +28,7 @@ from pathlib import Path
 
 from tests.wire import Wire
 
-START_TIMEOUT = 20.0
+START_TIMEOUT = 60.0
 TRIES = 5
 #: As many workers of one run have ports of their own.
 WORKERS = 16

@@ -222,9 +222,9 @@ def test_waiting_for_an_event():
     assert journal.events(wait=0.05) == []
     assert time.monotonic() - began >= 0.05
     found = []
-    waiter = threading.Thread(target=lambda: found.extend(journal.events(after=1, wait=10)))
+    waiter = threading.Thread(target=lambda: found.extend(journal.events(after=1, wait=60)))
     waiter.start()
     journal.record(FIRED, 0)
     journal.record(FIRED, 0)
-    waiter.join(10)
+    waiter.join(60)
     assert [event["n"] for event in found] == [2]

@@ -26,7 +26,7 @@ LIE = "faults: [{fault: reply, name: lie, match: {commands: GET}, at: before_for
 
 def get(proxy, word=b"GET k"):
     url = urlsplit(proxy.url)
-    with socket.create_connection((url.hostname, url.port), 20) as link:
+    with socket.create_connection((url.hostname, url.port), 60) as link:
         link.sendall(word + b"\\r\\n")
         return link.recv(100)
 """
@@ -176,7 +176,7 @@ def test_same_line_same_faults(run):
 @pytest.mark.chaos(yaml=LIE.replace("name: lie,", "name: lie, when: {chance: 50%},"))
 def test_chance(chaosproxy):
     url = urlsplit(chaosproxy.url)
-    with socket.create_connection((url.hostname, url.port), 20) as link:
+    with socket.create_connection((url.hostname, url.port), 60) as link:
         replies = []
         for _ in range(40):
             link.sendall(b"GET k\\r\\n")
@@ -245,7 +245,7 @@ async def test_async(chaosproxy):
         assert await reader.readline() == b":1\\r\\n"
         writer.close()
     task = asyncio.create_task(application())
-    await chaosproxy.wait_fired_async("lie", timeout=20)
+    await chaosproxy.wait_fired_async("lie", timeout=60)
     await task
 """
     ).assert_outcomes(passed=1)
@@ -304,7 +304,7 @@ def test_embedded(pytester):
 def test_it(chaosproxy):
     assert get(chaosproxy, b"SET k v") == b"+OK\\r\\n"
     port = urlsplit(chaosproxy.upstream_url).port
-    with socket.create_connection(("127.0.0.1", port), 20) as past:
+    with socket.create_connection(("127.0.0.1", port), 60) as past:
         past.sendall(b"GET k\\r\\n")
         assert past.recv(100) == b"$1\\r\\nv\\r\\n"
 """

@@ -66,7 +66,7 @@ def running(command: list[str], ready_file: Path, timeout: float) -> Iterator[in
         ready = json.loads(ready_file.read_text())
         yield int(ready["listen"].rpartition(":")[2])
         os.kill(ready["pid"], signal.SIGINT)
-        output, _ = process.communicate(timeout=20)
+        output, _ = process.communicate(timeout=60)
         assert process.returncode == 0, output
     finally:
         if process.poll() is None:
@@ -105,7 +105,7 @@ def test_the_duplicate(tmp_path):
     _, _, run = marked("demo").strip().rpartition(".venv/bin/chaosproxy ")
     ready_file, events = tmp_path / "proxy.json", tmp_path / "events.jsonl"
     command = [*CHAOSPROXY, *run.split(), "--ready-file", str(ready_file), "--events", str(events)]
-    with running(command, ready_file, 30) as port:
+    with running(command, ready_file, 60) as port:
         done = six_lines(port, sys.executable)
     assert (done.stdout.strip(), done.stderr) == (promised(), "")
     _, event = map(json.loads, events.read_text().splitlines())

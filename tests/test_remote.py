@@ -52,7 +52,7 @@ def test_events(proxy, remote):
     assert remote.events(wait=0.01) == []
     with proxy.connect() as client:
         client.ask("GET", "a")
-        assert [event["keys"] for event in remote.events(wait=20)] == [["a"]]
+        assert [event["keys"] for event in remote.events(wait=60)] == [["a"]]
         following = remote.follow()
         assert next(following)["n"] == 1
         client.ask("GET", "b")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import servers, wire
+from tests import conftest, servers, wire
 
 
 def test_a_server_is_the_version_its_name_says_and_is_gone_after_stop():
@@ -72,7 +72,7 @@ def test_no_server_outlives_a_killed_run():
             assert Path(folder).is_dir()
             run.kill()
             assert client.read_to_end()[0] == b""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while Path(folder).exists():
         assert time.monotonic() < deadline
         time.sleep(0.005)
@@ -181,6 +181,31 @@ def test_skips_are_failures_where_everything_must_be_there(tmp_path):
     assert failed.returncode == 1
     assert "1 failed, 1 passed, 1 xfailed, 2 errors" in failed.stdout
     assert "skipped where nothing may be: Skipped: install it" in failed.stdout
+
+
+@pytest.mark.parametrize(
+    ("said", "count"),
+    [("max 100000\n", 8), ("300000 100000\n", 3), ("50000 100000\n", 1), ("1600000 100000\n", 8)],
+)
+def test_cores(monkeypatch, tmp_path, said, count):
+    """As many cores as this run may use: those that it may run on, or what is its share of them; at least one."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    path = tmp_path / "cpu.max"
+    path.write_text(said)
+    assert conftest.cores(path) == count
+    assert conftest.cores(tmp_path / "none") == 8
+
+
+def test_workers_have_ports_of_their_own(monkeypatch):
+    """However many cores there are: no two workers are given the same ports."""
+    monkeypatch.setattr(conftest, "cores", lambda: 64)
+    assert conftest.pytest_xdist_auto_num_workers() <= servers.WORKERS
+    firsts = set()
+    monkeypatch.setattr(servers.itertools, "cycle", min)
+    for number in range(servers.WORKERS):
+        monkeypatch.setenv("PYTEST_XDIST_WORKER", f"gw{number}")
+        firsts.add(servers._own_ports.__wrapped__())
+    assert len(firsts) == servers.WORKERS
 
 
 def test_ports_where_the_kernel_chooses_from_all(monkeypatch):

@@ -127,7 +127,7 @@ def test_what_a_client_was_told_has_fired(proxy, monkeypatch):
     record = proxy.service.journal.record
 
     def late(*args):
-        time.sleep(0.3)
+        time.sleep(0.1)
         record(*args)
 
     monkeypatch.setattr(proxy.service.journal, "record", late)
@@ -156,8 +156,10 @@ def test_a_name_that_no_fault_had(proxy):
 def test_waiting(proxy):
     """Until it has fired so often; what has not is told with what did."""
     proxy.use(yaml=LIE)
-    threading.Timer(0.05, lambda: (get(proxy), get(proxy))).start()
-    events = proxy.wait_fired("lie", times=2, timeout=20)
+    timer = threading.Timer(0.05, lambda: (get(proxy), get(proxy)))
+    timer.start()
+    events = proxy.wait_fired("lie", times=2, timeout=60)
+    timer.join()
     assert [event["match"] for event in events] == [1, 2]
     with pytest.raises(AssertionError) as caught:
         proxy.wait_fired("lie", times=3, timeout=0.01)
@@ -180,7 +182,7 @@ async def test_waiting_in_a_coroutine(proxy):
         await writer.wait_closed()
 
     task = asyncio.create_task(application())
-    assert len(await proxy.wait_fired_async("lie", timeout=20)) == 1
+    assert len(await proxy.wait_fired_async("lie", timeout=60)) == 1
     await task
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, Self
 
-TIMEOUT = 10.0
+TIMEOUT = 30.0
 
 Arg = bytes | str | int | float
 End = Literal["FIN", "RST"]

@@ -21,6 +21,7 @@ SKIPPED = {
     "skip_reason": "Dependency not found on PyPI and could not be audited: a (1)",
 }
 UNREACHABLE = "Traceback …\nrequests.exceptions.ConnectionError: Max retries exceeded"
+BROKEN_OFF = "Traceback …\nrequests.exceptions.ChunkedEncodingError: ('Connection broken')"
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +67,7 @@ def asked(audit, tmp_path, monkeypatch, capsys):
         ((CLEAN, SKIPPED), 0),
         ((SKIPPED, CLEAN), 0),
         ((UNREACHABLE, CLEAN), 0),
+        ((BROKEN_OFF, CLEAN), 0),
         (("ValueError: a mistake", CLEAN), 2),
         (("usage: pip-audit: unrecognized option", CLEAN), 2),
         ((SKIPPED, "ImportError"), 2),

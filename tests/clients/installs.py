@@ -12,14 +12,18 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 INSTALL_TIMEOUT = 600.0
-RUN_TIMEOUT = 60.0
+RUN_TIMEOUT = 120.0
+#: A registry may be away for a moment: so often an installation is tried, with so many seconds in between.
+TRIES, AGAIN = 3, 5.0
 #: What Debian calls it, and the oldest that all npm packages of the tests run on.
 NODE = 18
 
@@ -129,7 +133,15 @@ def _cached(kind: str, what: tuple[str, ...], install: Callable[[Path], None]) -
 
 
 def _call(command: list[str], cwd: Path | None = None) -> None:
-    """Run a command of an installation. Raises Unavailable with its last words."""
+    """Run a command of an installation, again where it fails. Raises Unavailable with its last words."""
+    for _ in range(TRIES - 1):
+        with suppress(Unavailable):
+            return _call_once(command, cwd)
+        time.sleep(AGAIN)
+    return _call_once(command, cwd)
+
+
+def _call_once(command: list[str], cwd: Path | None) -> None:
     with tempfile.TemporaryFile("w+") as output:
         try:
             done = subprocess.run(

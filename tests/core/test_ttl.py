@@ -506,7 +506,7 @@ def test_the_same_command_on_a_server(server, nudge):
         assert found_again == found
         assert times_again.keys() == times.keys()
         for key, time in times.items():
-            assert times_again[key] == pytest.approx(time, abs=2000 if time > 0 else 0)
+            assert times_again[key] == pytest.approx(time, abs=9000 if time > 0 else 0)
         tried.add(command[0])
 
     holds()
@@ -552,6 +552,6 @@ def test_restore_on_a_server(server):
         new = ttl.changed(command, lambda s, absolute: s + 400)
         assert ttl.left(command, now) == pytest.approx(100)
         assert server.ask(*new) == "OK"
-        assert server.ask("PTTL", "r") == pytest.approx(500_000, abs=5000)
+        assert server.ask("PTTL", "r") == pytest.approx(500_000, abs=50_000)
         assert server.ask(*ttl.stripped(command)) == "OK"
         assert server.ask("PTTL", "r") == -1

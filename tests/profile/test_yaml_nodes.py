@@ -166,7 +166,7 @@ def test_the_largest_is_read_in_reasonable_time():
     yaml = entry * (MAX_NODES // 9)
     start = time.thread_time()
     assert len(read(yaml)) == MAX_NODES // 9
-    assert time.thread_time() - start < 10
+    assert time.thread_time() - start < 60
 
 
 def test_places():

@@ -12,7 +12,7 @@ from redis.retry import Retry
 
 def until_it_serves(redis_url: str) -> None:
     """Wait until commands are answered: a failover that was under way is over."""
-    patience = Retry(ConstantBackoff(0.02), 1000)
+    patience = Retry(ConstantBackoff(0.02), 3000)
     with redis.Redis.from_url(redis_url, retry=patience) as client:
         client.get("anything")
 
@@ -20,4 +20,4 @@ def until_it_serves(redis_url: str) -> None:
 def trigger(control: str, fault: str) -> None:
     """Have a fault begin now that waits for a request; `control` is the proxy's control address."""
     request = urllib.request.Request(f"{control}/faults/{fault}/trigger", method="POST")
-    urllib.request.urlopen(request, timeout=10).close()
+    urllib.request.urlopen(request, timeout=60).close()

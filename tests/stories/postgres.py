@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tests import servers
 
-START_TIMEOUT = 30.0
+START_TIMEOUT = 60.0
 DEBIAN = Path("/usr/lib/postgresql")
 #: The account that Debian's package makes.
 ACCOUNT = "postgres"

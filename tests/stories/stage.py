@@ -17,7 +17,7 @@ from tests import servers
 from tests.proxying import RunningProxy, start_proxy
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-STOP_TIMEOUT = 20.0
+STOP_TIMEOUT = 60.0
 
 
 @dataclass(frozen=True, slots=True)

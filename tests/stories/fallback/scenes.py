@@ -81,7 +81,7 @@ class Pod:
     def close(self) -> None:
         """Let it end, which it does at the end of its input."""
         self._process.stdin.close()
-        self._process.wait(20)
+        self._process.wait(60)
         self._reader.join()
         self._process.stdout.close()
         self._process.stderr.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients import installs
-from tests.stories.counting import Broken, Void
+from tests.stories.counting import VOID_FOR_EACH, Broken, Void
 from tests.stories.fallback.scenes import APPS, SCENES, SLOW, STACKS, Customer, Place, Pod
 from tests.stories.stage import ROOT
 
@@ -98,7 +98,7 @@ def played(pods, stage, stack, app, name):
     """Play a scene until the machine keeps the pace; gives the customer, and how the memory was broken, if it was."""
     scene = SCENES[name]
     proxy = stage.proxy(scene.profile, *scene.options)
-    for _ in range(20):
+    for _ in range(2 * VOID_FOR_EACH):
         place = Place(pods(stack), proxy.url, stage.server.url, control=proxy.control)
         broken = ""
         try:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.clients import installs
 from tests.stories import modules
-from tests.stories.counting import Broken, Void
+from tests.stories.counting import VOID_FOR_EACH, Broken, Void
 from tests.stories.fallback.scenes import BOT, SCENES, Place, Pod, Scene, conversation
 from tests.stories.stage import Stage
 
@@ -46,7 +46,7 @@ def plays():
         stage, pods = running[program]
         proxy = stage.proxy(scene.profile, *scene.options)
         place = Place(tuple(pods), proxy.url, stage.server.url, calm, proxy.control)
-        for _ in range(20):
+        for _ in range(2 * VOID_FOR_EACH):
             broken = ""
             try:
                 scene.play("library", place)

@@ -20,7 +20,7 @@ import pytest
 from playwright.async_api import Browser, Page, Request
 
 from tests.stories.browsing import visit
-from tests.stories.counting import Broken, Tally, Void
+from tests.stories.counting import VOID_FOR_EACH, Broken, Tally, Void
 from tests.stories.stage import RunningApp, Stage
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -141,7 +141,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 async def until_in_time(play: Callable[[], Awaitable[None]]) -> None:
     """Play until the machine keeps the pace."""
-    for _ in range(20):
+    for _ in range(2 * VOID_FOR_EACH):
         with contextlib.suppress(Void):
             return await play()
     raise AssertionError("this machine is too busy")

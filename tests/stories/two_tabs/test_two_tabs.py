@@ -16,7 +16,7 @@ from playwright.async_api import Browser, Page, Request
 
 from tests.servers import Server
 from tests.stories.browsing import visit
-from tests.stories.counting import Broken, Tally, Void
+from tests.stories.counting import VOID_FOR_EACH, Broken, Tally, Void
 from tests.stories.stage import RunningApp, Stage
 from tests.stories.two_tabs.memory import key_of
 
@@ -179,7 +179,7 @@ async def test_runs(stage, browser, tally: Tally, artifacts, app, profile, break
 
 async def played_in_time(*args, **kwargs) -> Played:
     """Play until the machine keeps the pace."""
-    for _ in range(20):
+    for _ in range(2 * VOID_FOR_EACH):
         with contextlib.suppress(Void):
             return await play(*args, **kwargs, check=False)
     raise AssertionError("this machine is too busy")

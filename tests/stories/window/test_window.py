@@ -13,7 +13,7 @@ import pytest
 import redis
 
 from tests import servers
-from tests.stories.counting import Broken, Void
+from tests.stories.counting import VOID_FOR_EACH, Broken, Void
 from tests.stories.stage import ROOT
 from tests.stories.window.scenes import SCENES, Size, check, memory, new_session
 from tests.stories.window.store import APPS, Buggy, Repaired, surplus
@@ -68,7 +68,7 @@ async def test_nobody_sees_it_under_calm(app, name, tally, stage):
 
 def in_time(play, *args):
     """Play until the machine keeps the pace; gives how the memory is broken, or ''."""
-    for _ in range(20):
+    for _ in range(2 * VOID_FOR_EACH):
         try:
             play(*args)
         except Void:
