@@ -238,8 +238,8 @@ class Service:
             sleep(_OFTEN)
 
     def settle(self) -> None:
-        """Wait until what has left is written of, a second at most: bytes leave before their event is there."""
-        self._loop.settle(_SOON)
+        """Wait until what has left is written of, five seconds at most: bytes leave before their event is there."""
+        self._loop.settle(_CHANGE)
 
     def connections(self) -> list[dict[str, Any]]:
         """Give the client connections that are open."""

@@ -23,6 +23,7 @@ from typing import Any, Self, TypeVar
 from prometheus_client.parser import text_string_to_metric_families
 
 from chaosproxy.core.replay import Recording
+from chaosproxy.net import steer
 from chaosproxy.net.address import Address, parse_address, parse_upstream
 from chaosproxy.net.plan import Plan
 from chaosproxy.profile import Source, find, load
@@ -31,6 +32,9 @@ from tests import servers
 from tests.wire import Wire
 
 T = TypeVar("T")
+
+#: The status with which a proxy says that its loop has no time.
+BUSY = 503
 
 START_TIMEOUT = 60.0
 STOP_TIMEOUT = 60.0
@@ -132,7 +136,7 @@ class RunningProxy:
         elif self.control is not None and self.process.poll() is None:
             # It is the loop that answers this, once it has time for it.
             with suppress(OSError, HTTPException):
-                self.get("/connections")
+                wait_for(lambda: self.get("/connections")[0] != BUSY, "its loop")
 
     def get(self, path: str, **headers: str) -> tuple[int, str]:
         """Ask the control address; gives status and text."""
@@ -278,6 +282,9 @@ def serve_proxy(
     service = Service(settings)
     # What a test asks is done, however long a busy machine keeps the loop from it.
     service._ask = lambda function: service._loop.call(function, START_TIMEOUT)
+    service._gauges = lambda: service._ask(
+        lambda: steer.gauges(service._proxy, service.journal.lost)
+    )
     return RunningProxy(
         service.url,
         service.listen.port,

@@ -144,6 +144,20 @@ def test_what_a_client_was_told_has_fired(proxy, monkeypatch):
     assert (proxy.events(), proxy.fired("lie")) == ([], 0)
 
 
+def test_what_a_busy_machine_writes_down_late(proxy, monkeypatch):
+    """Who has the reply finds the event also where the loop had no time for it for more than a second."""
+    record = proxy.service.journal.record
+
+    def late(*args):
+        time.sleep(1.5)
+        record(*args)
+
+    monkeypatch.setattr(proxy.service.journal, "record", late)
+    proxy.use(yaml=LIE)
+    assert get(proxy) == 1
+    assert len(proxy.events("lie")) == 1
+
+
 def test_a_name_that_no_fault_had(proxy):
     """A misspelt name is no 0: a test that expects nothing would pass for ever."""
     with pytest.raises(LookupError, match="there were none"):
