@@ -26,7 +26,7 @@ async def launched(*names: str) -> AsyncIterator[Browser]:
     known = "".join(f"MAP {name} 127.0.0.1, " for name in names)
     flags = [*FLAGS, f"--host-resolver-rules={known}{NOBODY_ELSE}"]
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=path, args=flags)
+        browser = await playwright.chromium.launch(executable_path=path, args=flags, timeout=90_000)
         yield browser
         await browser.close()
 

@@ -35,6 +35,8 @@ T = TypeVar("T")
 
 #: The status with which a proxy says that its loop has no time.
 BUSY = 503
+#: The command line of a proxy that has time for every question, however late a busy machine lets it come to that.
+PATIENT = "from chaosproxy import service; service._SOON = service._CHANGE = 60.0; from chaosproxy.cli import main; main()"
 
 START_TIMEOUT = 60.0
 STOP_TIMEOUT = 60.0
@@ -190,10 +192,12 @@ def start_proxy(
     *args: str,
     env: dict[str, str] | None = None,
     stdout: int | None = None,
+    patient: bool = False,
 ) -> RunningProxy:
     """Run `chaosproxy run` in a process of its own, on a free port, with control and an events file.
 
     `args` are further options and win; `env` further variables, `stdout` a file of its own. The process must end with status 0.
+    One that is `patient` never says that it is busy.
     """
     folder = tempfile.TemporaryDirectory(prefix="chaosproxy-test-")
     path = Path(folder.name)
@@ -205,7 +209,12 @@ def start_proxy(
     log = path / "stderr"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "chaosproxy", "run", *options],
+            [
+                sys.executable,
+                *(("-c", PATIENT) if patient else ("-m", "chaosproxy")),
+                "run",
+                *options,
+            ],
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=output,

@@ -105,7 +105,7 @@ def states(name):
 
 script = "for n in 0 1 2 3 4 5 6 7 8 9; do sleep 0.0$n & done; sleep 30 &"
 subprocess.run(["sh", "-c", script], check=True)
-deadline = time.monotonic() + 20
+deadline = time.monotonic() + 25
 while (found := (len(states("(sleep")), states("").count("Z"))) != (1, 1):
     assert time.monotonic() < deadline, found
     time.sleep(0.01)
@@ -127,7 +127,7 @@ def test_orphans_of_a_container(namespace):
         sys.exit(status)
     """)
     found = subprocess.run(
-        [*namespace, PYTHON, "-c", parent], capture_output=True, text=True, timeout=60, check=False
+        [*namespace, PYTHON, "-c", parent], capture_output=True, text=True, timeout=100, check=False
     )
     assert found.returncode == 42, found.stderr
 
@@ -151,7 +151,7 @@ def test_signals_go_to_the_command(number):
         try:
             assert process.stdout.readline() == b"ready\n"
             process.send_signal(number)
-            assert process.wait(20) == 42
+            assert process.wait(60) == 42
         finally:
             process.kill()
 
@@ -184,7 +184,7 @@ def test_the_terminal_tells_both():
         while b"ready" not in said:
             said += os.read(terminal, 1000)
         os.write(terminal, b"\x03")
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while b"came 1\r\n" not in said and time.monotonic() < deadline:
             said += os.read(terminal, 1000)
     finally:

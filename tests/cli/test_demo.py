@@ -8,6 +8,7 @@ from chaosproxy.cli import main
 from chaosproxy.demo import stories, two_tabs
 from chaosproxy.demo.scene import Story
 from chaosproxy.demo.stories import STORIES
+from tests.busy import within
 
 
 def demo(*args):
@@ -22,6 +23,7 @@ def test_list():
     assert lines == [[name, story.summary] for name, story in STORIES.items()]
 
 
+@within(0.3)
 def test_a_story(monkeypatch):
     """Without a name, two tabs: a server of its own, four acts, what everybody said, and the verdicts at the end."""
     # However busy the machine is, the first tab is through by then if nothing holds it.

@@ -50,6 +50,6 @@ def test_follow(asked):
             fire(proxy, "b")
             assert json.loads(process.stdout.readline())["keys"] == ["b"]
             process.send_signal(signal.SIGINT)
-            assert (process.wait(20), process.stderr.read()) == (0, b"")
+            assert (process.wait(60), process.stderr.read()) == (0, b"")
         finally:
             process.kill()

@@ -37,7 +37,7 @@ def run_exec(*args, command=("true",), **more):
         [*EXEC, *args, "--", *command],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=100,
         check=False,
         **more,
     )
@@ -203,10 +203,10 @@ def test_embedded_where_none_answers(monkeypatch):
     asking += "  print(text.partition('process_id:')[2].split()[0])"
     done = subprocess.run(
         [sys.executable, "-c", code, "--", sys.executable, "-c", asking],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while os.path.exists(f"/proc/{int(done.stdout)}"):  # noqa: PTH110
         assert time.monotonic() < deadline, "the server stays"
         time.sleep(0.01)
@@ -319,7 +319,7 @@ def test_signals(lost):
         try:
             assert process.stdout.readline() == "ready\n"
             process.send_signal(signal.SIGTERM)
-            _, said = process.communicate(timeout=20)
+            _, said = process.communicate(timeout=60)
         finally:
             process.kill()
     assert process.returncode == 143

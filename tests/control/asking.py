@@ -118,7 +118,7 @@ def request(server, method, path, body=None, /, **headers):
     if body is not None and not isinstance(body, bytes):
         body = json.dumps(body).encode()
         named = {"Content-Type": "application/json"} | named
-    with closing(http.client.HTTPConnection("127.0.0.1", server.address.port, timeout=10)) as link:
+    with closing(http.client.HTTPConnection("127.0.0.1", server.address.port, timeout=60)) as link:
         link.request(method, path, body, named)
         answer = link.getresponse()
         return Said(answer.status, answer.headers, answer.read())

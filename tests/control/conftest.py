@@ -5,10 +5,23 @@ Takes nothing; gives `serve`, `backend` and `ask`, and the browser of the page's
 
 import pytest
 
+from chaosproxy.control import sockets, visitor
 from chaosproxy.control.server import ControlServer
 from chaosproxy.net.address import Address
 from tests.chromium import browser  # noqa: F401 - a fixture
 from tests.control.asking import Backend, request
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """Whoever is slow is waited for, as is one who is late because the machine is: tests of what happens to them say so."""
+    for module, name in (
+        (sockets, "PATIENCE"),
+        (visitor, "PATIENCE"),
+        (sockets, "UNREAD"),
+        (sockets, "LINGER"),
+    ):
+        monkeypatch.setattr(module, name, 60.0)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ def raw(serve):
     server = serve()
 
     def send(*parts):
-        with socket.create_connection(("127.0.0.1", server.address.port), 10) as link:
+        with socket.create_connection(("127.0.0.1", server.address.port), 60) as link:
             for part in parts:
                 link.sendall(part)
             link.shutdown(socket.SHUT_WR)
@@ -40,7 +40,7 @@ def test_headers(ask):
 
 def test_keeps_alive(serve):
     """One connection may ask more than once, also with bodies and after a refusal."""
-    with closing(http.client.HTTPConnection("127.0.0.1", serve().address.port, timeout=10)) as link:
+    with closing(http.client.HTTPConnection("127.0.0.1", serve().address.port, timeout=60)) as link:
         link.connect()
         # Once it is closed it would be made again without a word.
         link.auto_open = 0
@@ -166,7 +166,7 @@ def test_methods_that_a_route_has_not(ask, method):
 
 def test_a_sender_that_waits_to_be_told(serve):
     """`Expect: 100-continue` is answered at once where the body is wanted, and with the refusal itself where it is not."""
-    with socket.create_connection(("127.0.0.1", serve().address.port), 10) as link:
+    with socket.create_connection(("127.0.0.1", serve().address.port), 60) as link:
         head = b"PUT /profile HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\n"
         link.sendall(head + b"Content-Length: 16\r\n\r\n")
         assert link.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -3,37 +3,49 @@
 Takes a browser and a proxy with a control address; gives a View: the page, and short words for what tests do with it.
 """
 
+import asyncio
 import json
 import re
 import time
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Browser, Locator, Page, Route, expect
+from playwright.async_api import APIResponse, Browser, Locator, Page, Request, Route, expect
 
-from tests.proxying import RunningProxy
+from tests.proxying import BUSY, RunningProxy
 from tests.wire import encode
 
 #: For what always comes, however busy the machine; in milliseconds.
 PATIENCE = 45_000
-#: What a proxy says that has no time for a question, and a browser of it: on a busy machine that is an answer like any other.
-BUSY = 503
 
 
 @dataclass
 class View:
-    """The page in a browser. `asked` are the addresses of all requests, `said` the console's errors."""
+    """The page in a browser.
+
+    `asked` are the addresses of all requests, `open` those that are not answered yet, `said` the console's errors.
+    """
 
     page: Page
     proxy: RunningProxy
     asked: list[str] = field(default_factory=list)
+    open: set[Request] = field(default_factory=set)
     said: list[str] = field(default_factory=list)
+
+    def asks(self, request: Request) -> None:
+        """Note a request."""
+        self.asked.append(request.url)
+        self.open.add(request)
+
+    def is_answered(self, request: Request) -> None:
+        """Note the end of one."""
+        self.open.discard(request)
 
     @property
     def status(self) -> Locator:
@@ -67,11 +79,57 @@ class View:
     async def apply(self) -> None:
         await self.page.get_by_role("button", name="Put in force").click()
 
+    async def pause(self) -> None:
+        """Have updates paused, and wait until what was asked by then is answered; only events may be long in coming."""
+        await self.page.get_by_role("button", name="Pause updates").click()
+        await expect(self.page.locator("#health")).to_have_text("Paused")
+        await until(lambda: all("wait=" in each.url for each in self.open), "all to be answered")
+
+    async def hold(self, path: str) -> "Held":
+        """Keep the answer to the next GET of a path from the page."""
+        held = Held()
+        await self.page.route(f"{self.proxy.control}{path}", held.keep)
+        return held
+
     async def see(self, yaml: str) -> None:
         """Have a profile in force, and wait until the page shows it."""
         put(self.proxy, yaml=yaml)
         generation = str(json.loads(self.proxy.get("/profile")[1])["generation"])
         await expect(self.fact("Generation")).to_have_text(generation)
+
+
+class Held:
+    """The answer to one request, as it was when that was asked: it comes once it is let go."""
+
+    def __init__(self) -> None:
+        self._kept: asyncio.Future[tuple[Route, APIResponse]] = asyncio.Future()
+        self._taken = False
+
+    async def keep(self, route: Route) -> None:
+        """Have a request answered, and keep that if it is the first one."""
+        if self._taken or route.request.method != "GET":
+            await route.continue_()
+        else:
+            self._taken = True
+            self._kept.set_result((route, await route.fetch()))
+
+    async def wait(self) -> None:
+        """Wait until it is kept."""
+        await asyncio.wait_for(asyncio.shield(self._kept), PATIENCE / 1000)
+
+    async def let_go(self) -> None:
+        """Let the page have it."""
+        await self.wait()
+        route, answer = self._kept.result()
+        await route.fulfill(response=answer)
+
+
+async def until(done: Callable[[], bool], what: str) -> None:
+    """Wait until something holds, while the browser goes on."""
+    deadline = time.monotonic() + PATIENCE / 1000
+    while not done():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        await asyncio.sleep(0.01)
 
 
 @asynccontextmanager
@@ -87,7 +145,7 @@ async def viewing(
     """Open the page, `below` a path as a gateway would serve it. When the test fails, a picture is kept in `folder`.
 
     In the end no request has left the control address, and the console has no error but those that contain one of `errors`
-    and those of a proxy that was busy.
+    and those of a proxy that was busy: on a busy machine that is an answer like any other.
     """
     expect.set_options(timeout=PATIENCE)
     assert proxy.control is not None
@@ -95,7 +153,9 @@ async def viewing(
     visit.set_default_timeout(PATIENCE)
     page = await visit.new_page()
     view = View(page, proxy)
-    visit.on("request", lambda request: view.asked.append(request.url))
+    visit.on("request", view.asks)
+    for over in ("requestfinished", "requestfailed"):
+        visit.on(over, view.is_answered)
     page.on("pageerror", lambda error: view.said.append(str(error)))
     page.on("console", lambda line: line.type == "error" and view.said.append(line.text))
     try:
@@ -118,7 +178,8 @@ async def viewing(
 
 
 async def _forward(below: str, route: Route) -> None:
-    answer = await route.fetch(url=route.request.url.replace(below, "", 1))
+    # Who is slow comes back to a connection that is closed by then; a browser would ask again as well.
+    answer = await route.fetch(url=route.request.url.replace(below, "", 1), max_retries=5)
     await route.fulfill(response=answer)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-START_TIMEOUT = 30.0
+START_TIMEOUT = 90.0
 # No kernel feature that a build machine might refuse: plain copies of files, no namespaces of its own.
 _BUILDAH = ("buildah", "--storage-driver", "vfs")
 _ISOLATION = ("--isolation", "chroot", "--network", "host")
@@ -138,7 +138,7 @@ class Container:
             # This isolation has no process numbers of its own.
             os.kill(self.ready["pid"], 15)
         try:
-            output, _ = self.process.communicate(timeout=15)
+            output, _ = self.process.communicate(timeout=60)
         finally:
             self.process.kill()
         status, self.process, self.ready = self.process.returncode, None, None

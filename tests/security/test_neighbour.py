@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -61,7 +62,7 @@ def test_run(redis70, options):
         assert len(found) >= 2
         assert {host for host, _ in found} == {HERE}
         with pytest.raises(OSError, match=r"refused|unreachable"):
-            socket.create_connection(("127.0.0.2", proxy.port), 1)
+            socket.create_connection(("127.0.0.2", proxy.port), 60)
 
 
 def test_exec(redis70):
@@ -104,7 +105,7 @@ def test_pytest_plugin():
         assert len(new) == 2
         port = int(proxy.upstream_url.rpartition(":")[2])
         with pytest.raises(OSError, match=r"refused|unreachable"):
-            socket.create_connection(("127.0.0.2", port), 1)
+            socket.create_connection(("127.0.0.2", port), 60)
 
 
 def test_a_token_for_everything_that_matters(redis70):
@@ -169,7 +170,11 @@ def test_the_process_list(redis70):
     with start_proxy("embedded", "calm", env=env) as proxy:
         group = family(proxy.process.pid)
         assert len(group) >= 2
-        lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in group]
+        lines = []
+        for pid in group:
+            with suppress(FileNotFoundError, ProcessLookupError):
+                lines.append(Path(f"/proc/{pid}/cmdline").read_bytes())
+        assert len(lines) >= 2
         assert not [line for line in lines if SECRET.encode() in line]
 
 
@@ -209,12 +214,11 @@ def impostor(request, tmp_path):
             while True:
                 try:
                     client, _ = listens.accept()
-                    with context.wrap_socket(client, server_side=True) as inner:
-                        said.append(inner.recv(4096))
-                except (ssl.SSLError, ConnectionError):
-                    continue
                 except OSError:
                     return
+                # Who hangs up does so in ways that have no name of their own, too.
+                with suppress(OSError), context.wrap_socket(client, server_side=True) as inner:
+                    said.append(inner.recv(4096))
 
         threading.Thread(target=serve, daemon=True).start()
         yield listens.getsockname()[1], trusted, said

@@ -36,6 +36,7 @@ async def test_in_a_browser(hostile, visitor, tmp_path):
     """The page shows it as text: nothing runs, nothing is asked for, no element is made of it."""
     files.write(tmp_path, hostile)
     context = await visitor.new_context()
+    context.set_default_timeout(60_000)
     page = await context.new_page()
     asked, said = [], []
     page.on("request", lambda request: asked.append(request.url))

@@ -53,7 +53,7 @@ def test_what_a_client_says(redis70, tmp_path, format_):
             assert wire.raw(EVIL, "x") == b"-ERR no\r\n"
             assert wire.raw("GET", EVIL) == b"-ERR no\r\n"
         with Wire(int(said["control"].rpartition(":")[2])) as wire:
-            wire.send_bytes(b"GET /\x1b[2J\x9b2J HTTP/1.1\r\n\r\n")
+            wire.send_bytes(b"GET /\x1b[2J\x9b2J HTTP/1.1\r\nConnection: close\r\n\r\n")
             assert b" 404 " in wire.read_to_end()[0].splitlines()[0]
         process.send_signal(signal.SIGTERM)
         out, err = (each.decode() for each in process.communicate(timeout=START_TIMEOUT))
@@ -70,7 +70,7 @@ def test_what_a_client_says(redis70, tmp_path, format_):
 
 class _Liar(socketserver.BaseRequestHandler):
     def handle(self) -> None:
-        self.request.settimeout(10)
+        self.request.settimeout(60)
         data = b""
         while b"\r\n\r\n" not in data:
             data += self.request.recv(4096)

@@ -106,18 +106,20 @@ export function pause(wanted) {
  * function that has it done at once, even while paused if that is asked for.
  */
 export function again(task, rest) {
-  const poller = { error: null, worked: false, timer: 0, running: false, failures: 0, wanted: false, soon };
+  const poller = { error: null, worked: false, timer: 0, running: false, failures: 0, wanted: false, evenPaused: false, soon };
 
   function soon(evenPaused = false) {
     clearTimeout(poller.timer);
-    if (poller.running) poller.wanted = true;
-    else run(evenPaused);
+    if (poller.running) {
+      poller.wanted = true;
+      poller.evenPaused ||= evenPaused;
+    } else run(evenPaused);
   }
 
   async function run(evenPaused = false) {
     if ((paused && !evenPaused) || document.hidden) return;
     poller.running = true;
-    poller.wanted = false;
+    poller.wanted = poller.evenPaused = false;
     try {
       await task();
       poller.failures = 0;
@@ -131,7 +133,7 @@ export function again(task, rest) {
     poller.running = false;
     changed();
     const wait = poller.failures ? Math.min(SLOWEST, 500 * 2 ** poller.failures) : rest();
-    poller.timer = setTimeout(() => run(), poller.wanted ? 0 : wait);
+    poller.timer = setTimeout(() => run(poller.evenPaused), poller.wanted ? 0 : wait);
   }
 
   pollers.add(poller);

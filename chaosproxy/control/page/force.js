@@ -8,6 +8,8 @@ const REST = 1000;
 const listeners = [];
 let now = null;
 let soon = () => {};
+/** How often something has been changed here. */
+let changes = 0;
 
 /** Hear of every look at what is in force. */
 export function onForce(listener) {
@@ -17,8 +19,13 @@ export function onForce(listener) {
 /** What is in force, as last seen; null before the first look. */
 export const inForce = () => now;
 
-/** Show this answer of /profile. */
+/** Show what a change has made of it. */
 export function show(force) {
+  changes += 1;
+  draw(force);
+}
+
+function draw(force) {
   const fresh = now === null || force.generation !== now.generation;
   now = force;
   say($("profile-name"), force.name);
@@ -108,12 +115,14 @@ async function enable(name, input) {
     ask("PATCH", `/faults/${part(name)}`, { body: { enabled: wanted } }),
   );
   input.busy = false;
+  changes += 1;
   soon(true);
 }
 
 async function pull(name) {
   const done = (fault) => `${name} is triggered: it ${fault.requested > 0 ? "acts on its next match" : "has begun"}`;
   await attempt(done, () => ask("POST", `/faults/${part(name)}/trigger`));
+  changes += 1;
   soon(true);
 }
 
@@ -123,8 +132,15 @@ export async function calm() {
   if (force) show(force);
 }
 
+async function look() {
+  const before = changes;
+  const force = await ask("GET", "/profile");
+  // What was asked before a change may tell of how it was before.
+  if (before === changes) draw(force);
+}
+
 export function start() {
-  soon = again(async () => show(await ask("GET", "/profile")), rest);
+  soon = again(look, rest);
 }
 
 /** A profile of a megabyte need not come every second. */

@@ -56,13 +56,18 @@ function edited() {
   const changed = drafts.has(chosen);
   $("discard").disabled = !changed;
   say($("draft-state"), changed ? "edited" : "");
+  named();
+  const lines = text.split("\n").length;
+  say($("gutter-numbers"), Array.from({ length: lines }, (_, index) => index + 1).join("\n"));
+  scrolled();
+}
+
+/** Each choice is called what it is, and whether it was changed. */
+function named() {
   for (const option of $("choice").options) {
     const name = option.value || nameOfForce();
     say(option, drafts.has(option.value) ? `${name}, edited` : name);
   }
-  const lines = text.split("\n").length;
-  say($("gutter-numbers"), Array.from({ length: lines }, (_, index) => index + 1).join("\n"));
-  scrolled();
 }
 
 const nameOfForce = () => `in force: ${inForce()?.name ?? "…"}`;
@@ -205,7 +210,8 @@ export async function start() {
     if (!fresh) return;
     read.delete(IN_FORCE);
     if (chosen === IN_FORCE && !drafts.has(IN_FORCE)) choose(IN_FORCE);
-    else edited();
+    // The text is another one's, or is still to come.
+    else named();
   });
   try {
     await list();
