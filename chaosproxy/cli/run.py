@@ -10,8 +10,6 @@ import signal
 import tempfile
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from queue import SimpleQueue
-from types import FrameType
 
 import click
 
@@ -65,22 +63,27 @@ class _Signals:
     """SIGTERM, SIGINT and SIGHUP as values, from now on."""
 
     def __init__(self) -> None:
-        self._came: SimpleQueue[int] = SimpleQueue()
+        # The kernel may give a signal to any thread (this one has another to take, or stands still), and Python wakes this one
+        # for none but its own: a byte of each wakes it, whose it ever was.
+        self._came, self._told = os.pipe()
+        os.set_blocking(self._told, False)
+        self._woken = signal.set_wakeup_fd(self._told, warn_on_full_buffer=False)
         self._before = {
-            number: signal.signal(number, self._note)
+            number: signal.signal(number, lambda *_: None)
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         }
 
     def wait(self) -> int:
-        return self._came.get()
+        while (number := os.read(self._came, 1)[0]) not in self._before:
+            pass
+        return number
 
     def restore(self) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        del frame
-        self._came.put(number)
+        signal.set_wakeup_fd(self._woken)
+        os.close(self._told)
+        os.close(self._came)
 
 
 def _say(options: RunOptions, settings: Settings, service: Service) -> None:

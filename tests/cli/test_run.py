@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -120,6 +121,27 @@ def test_second_signal(redis70):
         assert proxy.process.wait(60) == -signal.SIGTERM  # who waits for replies ends with 0
     with pytest.raises(AssertionError, match="ended with -15"):
         proxy.stop()
+
+
+@pytest.mark.parametrize("first", [signal.SIGHUP, signal.SIGSTOP])
+def test_a_signal_behind_another(run, redis70, first):
+    """One that comes right behind another, or while the process stands still, is heard, whichever thread the kernel gives it to."""
+    proxy = run(redis70.url)
+    with proxy.connect() as client:
+        assert client.ask("PING") == "PONG"
+        proxy.signal(first)
+        if first is signal.SIGSTOP:
+            wait_for(lambda: _state(proxy.process.pid) == "T", "it to stand still")
+        # So that another thread has something to do first.
+        client.send("PING")
+        proxy.signal(signal.SIGTERM)
+        proxy.signal(signal.SIGCONT)
+        assert client.read_to_end()[1] == "FIN"
+    assert proxy.process.wait(60) == 0
+
+
+def _state(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def _refuses(proxy):
