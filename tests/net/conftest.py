@@ -2,6 +2,8 @@
 
 import pytest
 
+from chaosproxy.net import cluster, guided
+from chaosproxy.net import proxy as proxy_module
 from chaosproxy.net.loop import CHOICE, LoopThread
 from tests.net import certificates as certificates_module
 from tests.net.harness import Harness
@@ -15,6 +17,17 @@ def either_loop(request, monkeypatch) -> str:
         pytest.importorskip("uvloop", reason="needs uvloop: pip install 'chaosproxy[fast]'")
     monkeypatch.setenv(CHOICE, request.param)
     return request.param
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """Who is asked at a proxy's start, and answers, is waited for, however long a busy machine keeps it from that."""
+    for module, name in (
+        (proxy_module, "_SURVEY_PATIENCE"),
+        (cluster, "_PATIENCE"),
+        (guided, "PATIENCE"),
+    ):
+        monkeypatch.setattr(module, name, 30.0)
 
 
 @pytest.fixture

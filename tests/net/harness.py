@@ -24,7 +24,7 @@ from tests.proxying import wait_for
 from tests.servers import free_port
 from tests.wire import Wire
 
-TIMEOUT = 10.0
+TIMEOUT = 30.0
 
 
 class Talk:
@@ -170,7 +170,8 @@ class Harness:
         """A client that is connected all the way: both ends."""
         client = self.client()
         upstream = self.accept()
-        wait_for(lambda: any(link.relaying for link in self.links), "the link")
+        link = self.proxy.links[self.talk.connection]
+        wait_for(lambda: link.relaying, "the link")
         return client, upstream
 
     @property

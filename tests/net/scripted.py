@@ -6,6 +6,7 @@ Takes the answers to give; gives its port, and what it was asked.
 import socketserver
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from tests.wire import Arg, decode, encode, first_of
@@ -36,12 +37,14 @@ class ScriptedSentinel:
     def push(self, *words: Arg) -> None:
         """Say something to everybody who is there."""
         for client in list(self._clients):
-            client.sendall(b">" + encode(*words)[1:])
+            with suppress(OSError):  # it may be gone, and not yet taken off the list
+                client.sendall(b">" + encode(*words)[1:])
 
     def hang_up(self) -> None:
         """End all connections."""
         for client in list(self._clients):
-            client.shutdown(2)
+            with suppress(OSError):
+                client.shutdown(2)
 
     def close(self) -> None:
         self._server.shutdown()

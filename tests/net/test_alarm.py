@@ -23,7 +23,7 @@ def ring_times(loop, plan):
         await plan(Alarm(ring), rang)
         return rung
 
-    return loop.run(go(), 10)
+    return loop.run(go(), 60)
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.0004, 0.0017, 0.0101, 0.05])
@@ -43,7 +43,7 @@ def test_never_early(loop, delay):
 
     with measured() as busy:
         rung = ring_times(loop, plan)
-        late = 0.5 + busy.lost
+        late = 5 + busy.lost
     for due, (now, real) in zip(dues, rung, strict=True):
         assert due <= now < due + late
         assert real >= due - 0.0001

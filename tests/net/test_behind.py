@@ -3,6 +3,7 @@
 import pytest
 
 from chaosproxy.core.passing import TOO_LARGE
+from chaosproxy.net import guided
 from chaosproxy.net.address import Address
 from chaosproxy.service import ServiceError
 from tests import clusters, servers
@@ -25,7 +26,7 @@ def test_a_standby(either_loop, redis70, valkey9):
     """There is a way to it, which ends with the proxy."""
     with serve_proxy(redis70.url, standby=valkey9.url) as proxy:
         behind = proxy.service._proxy.behind
-        reply = proxy.service._loop.run(behind.side.request(b"INFO", b"server"), 10)
+        reply = proxy.service._loop.run(behind.side.request(b"INFO", b"server"), 60)
         assert b"valkey_version" in reply
         assert b"name=chaosproxy" in valkey9.ask("CLIENT", "LIST")
     wait_for(lambda: b"name=chaosproxy" not in valkey9.ask("CLIENT", "LIST"), "its end")
@@ -38,7 +39,7 @@ def test_what_a_standby_may_say(either_loop, redis70, valkey9):
     for max_buffer, held in ((16 << 20, False), (18 << 20, True)):
         with serve_proxy(redis70.url, standby=valkey9.url, max_buffer=max_buffer) as proxy:
             side = proxy.service._proxy.behind.side
-            reply = proxy.service._loop.run(side.request(b"GET", b"long"), 20)
+            reply = proxy.service._loop.run(side.request(b"GET", b"long"), 60)
             assert (len(reply) > size) if held else (reply == TOO_LARGE)
             assert proxy.metric("limits_reached_total", limit="reply") == (not held)
 
@@ -50,12 +51,12 @@ def test_sentinels(either_loop, redis70):
         url = f"redis+sentinel://127.0.0.1:{sentinel.port}/mine"
         with serve_proxy(url) as proxy:
             assert proxy.service.sentinel.host == "127.0.0.1"
+            assert proxy.service.sentinel.port
             with proxy.connect() as client:
                 assert client.ask("PING") == "PONG"
-        with serve_proxy(
-            url, listen_sentinel=Address("127.0.0.1", proxy.service.sentinel.port)
-        ) as other:
-            assert other.service.sentinel == proxy.service.sentinel
+        named = Address("127.0.0.1", servers.free_port())
+        with serve_proxy(url, listen_sentinel=named) as proxy:
+            assert proxy.service.sentinel == named
     finally:
         sentinel.close()
 
@@ -73,8 +74,9 @@ def test_a_cluster(either_loop):
             wait_for(lambda: proxy.service.unready() is None, "it to answer")
 
 
-def test_a_port_that_is_taken(either_loop, redis70):
+def test_a_port_that_is_taken(either_loop, redis70, monkeypatch):
     """The message names the listener that could not be had, not the first one."""
+    monkeypatch.setattr(guided, "PATIENCE", 0.1)
     taken = Address("127.0.0.1", redis70.port)
     urls = (redis70.url, f"redis+sentinel://127.0.0.1:{servers.free_port()}/mine")
     for url, service in zip(urls, ("mine", ""), strict=True):

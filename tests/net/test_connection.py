@@ -211,8 +211,9 @@ def test_reset_of_one_that_reads_nothing(harness, monkeypatch):
     assert client.read_to_end() == (b"x" * (16 * MEGA), "FIN")
 
 
-def test_close_drains_what_still_comes(harness):
+def test_close_drains_what_still_comes(harness, monkeypatch):
     """A client that goes on sending after it was closed still reads its last reply, and then FIN."""
+    monkeypatch.setattr("chaosproxy.net.connection.LINGER", 60.0)
 
     def script(talk, what, data):
         if what == "client":
@@ -235,7 +236,7 @@ def test_close_does_not_wait_for_ever(harness, monkeypatch):
     monkeypatch.setattr("chaosproxy.net.connection.LINGER", 0.1)
     client, _ = harness.pair()
     harness.in_loop(lambda: harness.links[0].end("close"))
-    wait_for(lambda: not harness.links, "the end", timeout=5)
+    wait_for(lambda: not harness.links, "the end")
     assert client.read_to_end() == (b"", "FIN")
 
 
@@ -285,7 +286,8 @@ def test_upstream_refused(harness):
     client, upstream = harness.pair()
     client.send_bytes(b"PING")
     assert upstream.recv(4) == b"PING"
-    assert harness.proxy.counts.connections["connected"] == 1
+    # Who has dialled goes on with it a moment after the first bytes may have passed.
+    wait_for(lambda: harness.proxy.counts.connections["connected"] == 1, "it to be counted")
 
 
 # Who waits for whom.
@@ -377,7 +379,7 @@ def test_due(harness):
         client.send_bytes(b"0.05")
         wait_for(lambda: woken, "the alarm")
         ((due, now),) = woken
-        assert due <= now < due + 0.5 + busy.lost
+        assert due <= now < due + 5 + busy.lost
 
 
 def test_cut_others(harness):

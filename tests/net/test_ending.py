@@ -153,10 +153,8 @@ def test_flush_to_one_that_is_gone(pair):
     pair.loop.call(pair.transport.pause_reading)
     pair.client.close()
     pair.write(b"x")
-    began = time.monotonic()
-    answers = flush(pair, 30)
+    answers = flush(pair, 3600)
     wait_for(lambda: answers, "the flush to be given up")
-    assert time.monotonic() - began < 10
 
 
 def test_reset(pair):
@@ -201,12 +199,13 @@ def test_was_reset(pair):
 def test_farewell_waits_for_the_other_side(pair):
     """FIN at once, behind what was written; the connection stays until the other side ends it too."""
     pair.write(b"bye")
-    farewell = pair.loop.call(lambda: Farewell(pair.transport, eof=False))
+    farewell = pair.loop.call(lambda: Farewell(pair.transport, eof=False, linger=600))
     assert pair.end() == (b"bye", "FIN")
     pair.client.sendall(b"more")
     assert not pair.side.lost
     pair.loop.call(farewell.heard_eof)
     wait_for(lambda: pair.side.lost, "the end")
+    pair.loop.call(farewell.cancel)
 
 
 def test_farewell_to_one_that_is_gone(pair):

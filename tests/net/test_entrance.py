@@ -42,7 +42,7 @@ def go(loop, *admitted, let_in_after=None, heard=None):
             let_in()
         return await entrance.pass_through(), monotonic() - began
 
-    return loop.run(walk(), 10)
+    return loop.run(walk(), 59)
 
 
 def test_nothing_decided(loop):
@@ -79,7 +79,7 @@ def test_let_in(loop):
     ):
         met, took = go(loop, *admitted, let_in_after=0.05)
         assert met is None
-        assert 0.05 <= took < 5
+        assert 0.05 <= took < 50
 
 
 def test_what_is_said_early(loop):
@@ -111,7 +111,7 @@ def test_let_in_is_written_down(loop):
     fired, skipped = heard
     assert (fired.told, fired.outcome) == ("late", "ok")
     assert fired.detail == "reset: let in at a switch"
-    assert 0.04 <= fired.delay < 5
+    assert 0.04 <= fired.delay < 50
     assert (skipped.fault, skipped.reason) == ("x", "switched")
 
 

@@ -5,7 +5,9 @@ import time
 
 import pytest
 
+from chaosproxy.net import steer
 from chaosproxy.net.pair_error import PairError, UnsurePairError
+from tests.busy import within
 from tests.proxying import TURNED_AWAY, serve_proxy, wait_for
 from tests.wire import connected
 
@@ -57,9 +59,10 @@ def test_on_request(proxy):
     wait_for(lambda: proxy.metric("failovers_total") == 3, "the third")
 
 
-def test_the_whole_sequence(proxy, redis70):
+@within(1.0)  # each of its phases is over by itself
+def test_the_whole_sequence(either_loop, redis70):
     """Connections are kept, nobody is accepted, then LOADING, then it is there; at rejoin the old ones are closed."""
-    with connected(proxy.port, 2) as (old, blocked):
+    with serve_proxy(redis70.url) as proxy, connected(proxy.port, 2) as (old, blocked):
         old.ask("PING")
         blocked.send("BLPOP", "q", "0")
         wait_for(lambda: b"blocked_clients:1" in redis70.ask("INFO", "clients"), "it to wait")
@@ -213,8 +216,11 @@ def test_what_came_before_the_profile(proxy, redis70):
 
 def test_switched_off(proxy):
     """One that is switched off when its time comes does not begin, and costs nothing; switched on, it begins."""
-    proxy.use(PROFILE.format("style: restart, when: {from: 2s}"))
-    proxy.service.enable("fo", False)
+    inner = proxy.service._proxy
+    proxy.in_force(
+        PROFILE.format("style: restart, when: {from: 2s}"),
+        lambda: steer.enable(inner, "fo", False),
+    )
     with proxy.connect() as client:
         began = time.monotonic()
         busy = time.process_time()

@@ -11,7 +11,7 @@ from chaosproxy.net.side import MOST, Side
 from chaosproxy.topology.sentinel import Place
 from tests.wire import Wire
 
-TIMEOUT = 10.0
+TIMEOUT = 30.0
 ONE, TWO = Place(b"10.0.0.1", 7001), Place(b"10.0.0.1", 7002)
 
 

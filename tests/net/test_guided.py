@@ -2,6 +2,7 @@
 
 import pytest
 
+from chaosproxy.net import guided as guided_module
 from chaosproxy.net.address import Address
 from tests.net.pairs import two_servers
 from tests.net.scripted import ScriptedSentinel
@@ -68,8 +69,9 @@ def test_each_server(guided, two):
     two[1].ask("REPLICAOF", "NO", "ONE")
 
 
-def test_nobody_knows_the_primary(either_loop, two, sentinel, caplog):
+def test_nobody_knows_the_primary(either_loop, two, sentinel, caplog, monkeypatch):
     """Clients are turned away until a Sentinel says where it is."""
+    monkeypatch.setattr(guided_module, "PATIENCE", 1.0)
     sentinel.answers["SENTINEL GET-MASTER-ADDR-BY-NAME"] = b"*-1\r\n"
     free = Address("127.0.0.1", 0)
     with serve_proxy(

@@ -58,11 +58,11 @@ def test_a_real_failover(serve_own):
     with two_servers("redis70", *AT_ONCE) as two:
         style = "sentinel, outage: 50ms, rejoin: 100ms"
         proxy, port = serve_own(two[0].url, style, standby=two[1].url)
-        sentinel = Sentinel([("127.0.0.1", port)], socket_timeout=5)
-        primary = sentinel.master_for("mine", socket_timeout=5)
-        replica = sentinel.slave_for("mine", socket_timeout=5)
+        sentinel = Sentinel([("127.0.0.1", port)], socket_timeout=30)
+        primary = sentinel.master_for("mine", socket_timeout=30)
+        replica = sentinel.slave_for("mine", socket_timeout=30)
         assert primary.set("k", "before")
-        wait_for(lambda: replica.get("k") == b"before", "the replica")
+        wait_for(lambda: tries(lambda: replica.get("k")) == b"before", "the replica")
         proxy.service.trigger("gone")
         wait_for(lambda: tries(lambda: primary.set("k", "after")), "the new primary")
         wait_for(lambda: two[1].ask("GET", "k") == b"after", "the write")

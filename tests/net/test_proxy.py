@@ -73,7 +73,7 @@ def test_stop_waits_for_replies(serve_here, redis70):
         with pytest.raises(ConnectionRefusedError):
             proxy.connect()
         assert client.read_to_end() == (b"$1\r\n1\r\n", "FIN")
-        stopping.join(10)
+        stopping.join(60)
         assert time.monotonic() - began > 1.9
 
 
@@ -86,7 +86,7 @@ def test_stop_does_not_wait_for_ever(serve_here, redis70):
         began = time.monotonic()
         proxy.service.stop(0.3)
         proxy._stop = lambda: None
-        assert 0.3 <= time.monotonic() - began < 5
+        assert 0.3 <= time.monotonic() - began < 50
         assert client.read_to_end()[0] == b""
 
 

@@ -58,7 +58,10 @@ async def test_so_many_and_no_more(monkeypatch):
     async def come():
         reader, writer = await asyncio.open_connection("127.0.0.1", reception.address.port)
         writer.write(b"?")
-        return await reader.read(100), writer
+        try:
+            return await reader.read(100), writer
+        except ConnectionResetError:
+            return b"", writer  # what it has said came before it was closed, and was not read
 
     said, first = await come()
     assert said == b"127.0.0.1"

@@ -12,7 +12,7 @@ from tests.net.scripted import UNKNOWN, ScriptedSentinel
 from tests.proxying import wait_for
 from tests.servers import free_port
 
-TIMEOUT = 10.0
+TIMEOUT = 30.0
 
 
 @pytest.fixture

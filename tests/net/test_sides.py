@@ -14,7 +14,8 @@ def test_turned_away(either_loop, monkeypatch):
         second = harness.client()
         second.send_bytes(b"PING\r\n")
         assert second.read_to_end() == (b"-ERR max number of clients reached\r\n", "FIN")
-        assert harness.proxy.counts.connections == {"connected": 1, "max_clients": 1}
+        counted = {"connected": 1, "max_clients": 1}
+        wait_for(lambda: harness.proxy.counts.connections == counted, f"{counted}")
         first.reset()
         wait_for(lambda: not harness.links, "the end")
         client, upstream = harness.pair()

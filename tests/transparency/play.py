@@ -17,9 +17,11 @@ from dataclasses import dataclass, field
 
 from tests.transparency.script import End, Hear, Learn, Mode, Say, Script, Sleep
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 BYTE_GAP = 0.00005
 SPLIT_GAP = 0.0003
+ARRIVING = 8
+"""How many answers more are waited for where a connection is new: it is accepted, and dialled for, meanwhile."""
 LONG = 150
 """Of a longer request only so many bytes at its beginning and its end are sent one by one."""
 
@@ -127,6 +129,7 @@ class _Performance:
     known: dict[str, bytes] = field(default_factory=dict)
     progress: list[dict[str, tuple[int, str]]] = field(default_factory=list)
     probe: socket.socket | None = None
+    arriving: bool = False
 
     def run(self) -> Transcript:
         try:
@@ -179,6 +182,7 @@ class _Performance:
             connection = socket.create_connection(("127.0.0.1", self.port), PATIENCE)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             line = self.lines[who] = Line(connection)
+            self.arriving = True
             if self.resp == 3:
                 connection.sendall(b"HELLO 3\r\n")
                 self.wait_for(lambda: bool(line.got))
@@ -210,7 +214,8 @@ class _Performance:
         """Wait until all that was caused so far has been seen; `sent`: how many bytes were just sent."""
         quiet = 0
         # A server turns to the others after each read, and reads 16 KiB at a time.
-        enough = 2 + sent // 8192
+        enough = 2 + sent // 8192 + (ARRIVING if self.arriving else 0)
+        self.arriving = False
         while quiet < enough:
             self.probe.sendall(_PROBE)
             answer = b""

@@ -203,7 +203,7 @@ _REPLIES = (
     ),
     one(
         "keys",
-        "SET k v; TYPE k; TYPE no; TTL k; TTL no; EXPIRE k 100; TTL k; PERSIST k; RENAME k j; RENAME k j; COPY j k; KEYS *; SCAN 0; EXISTS k j no; TOUCH k; OBJECT ENCODING k; OBJECT REFCOUNT no; DUMP no; SORT no; DEL k j; DBSIZE; UNLINK k; SET k v; RANDOMKEY",
+        "SET k v; TYPE k; TYPE no; TTL k; TTL no; EXPIREAT k 4102444800; EXPIRETIME k; PERSIST k; TTL k; RENAME k j; RENAME k j; COPY j k; KEYS *; SCAN 0; EXISTS k j no; TOUCH k; OBJECT ENCODING k; OBJECT REFCOUNT no; DUMP no; SORT no; DEL k j; DBSIZE; UNLINK k; SET k v; RANDOMKEY",
     ),
     one(
         "a dumped value there and back",

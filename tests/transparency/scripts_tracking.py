@@ -52,7 +52,7 @@ _TRACKING = (
         "tracking: a key expires",
         (
             # So long that it is still there when it is asked for, byte by byte on a busy machine.
-            say("a", "CLIENT TRACKING ON; SET k v PX 1500; GET k"),
+            say("a", "CLIENT TRACKING ON; SET k v PX 2500; GET k"),
             Hear("a", b"invalidate"),
             say("a", "GET k"),
         ),

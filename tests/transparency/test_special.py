@@ -18,7 +18,7 @@ from tests.proxying import RunningProxy, refused, start_proxy
 from tests.wire import Wire, encode
 
 ARMED = Path(__file__).with_name("armed.yaml")
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 @pytest.fixture(params=["direct", "calm", "armed"])

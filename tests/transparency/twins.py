@@ -14,7 +14,7 @@ from typing import Final
 from tests.transparency.mix import Hear, Mix, Over, Send, Step, Who
 from tests.wire import encode, first_of
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 #: What differs between two servers by nature. HELLO: each counts its own connections.
 MASKED: Final = (re.compile(rb"(\$2\r\nid\r\n):\d+"),)
 

@@ -86,7 +86,7 @@ class Stand:
             {"Content-Type": "application/json"},
             method="PUT",
         )
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=30) as answer:
             assert answer.status == 200
 
     def events(self) -> list[dict[str, Any]]:

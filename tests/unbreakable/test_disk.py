@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.proxying import start_proxy
+from tests.proxying import RunningProxy, start_proxy
 from tests.unbreakable.stand import environ, until
 from tests.wire import Wire
 
@@ -55,20 +55,26 @@ def write(client: Wire, times: int = MANY) -> None:
         assert client.ask("SET", "k", "v") == "OK"
 
 
+def counted(proxy: RunningProxy, client: Wire, events: int) -> None:
+    """Wait until so many are counted, and are written, or lost, which is done before the next command is answered."""
+    until(lambda: proxy.metric("faults_fired_total") == events, "all to be counted")
+    assert client.ask("PING") == "PONG"
+
+
 def test_full_and_room_again(redis70, tmp_path, profile):
     """Commands are answered, memory and counters have every event, the file goes on once there is room, and a replay says so."""
     proxy = start_proxy(redis70.url, profile[1])
     with proxy.connect() as client:
         limit(proxy.process, LIMIT)
         write(client)
-        until(lambda: proxy.metric("faults_fired_total") == MANY, "all to be counted")
+        counted(proxy, client, MANY)
         lost = proxy.metric("events_lost_total")
         assert 0 < lost < MANY
         kept = json.loads(proxy.get("/events")[1])["events"]
         assert [event["n"] for event in kept] == list(range(1, MANY + 1))
         limit(proxy.process, resource.RLIM_INFINITY)
         write(client, 5)
-        until(lambda: proxy.metric("faults_fired_total") == MANY + 5, "all to be counted")
+        counted(proxy, client, MANY + 5)
         assert proxy.metric("events_lost_total") == lost
         found = numbers(proxy.folder / "events.jsonl")
         assert found[-5:] == list(range(MANY + 1, MANY + 6))
@@ -200,7 +206,7 @@ def test_a_reader_who_has_stopped(redis70):
             for _ in range(20):
                 client.send_bytes(b"SET k v\r\n" * 100)
                 assert client.read(100) == [b"+OK\r\n"] * 100
-        with urllib.request.urlopen(f"{proxy.control}/healthz", timeout=5) as answer:
+        with urllib.request.urlopen(f"{proxy.control}/healthz", timeout=30) as answer:
             assert answer.status == 200
         proxy.stop()
         assert "events could not be written" in proxy.stderr

@@ -194,6 +194,8 @@ def test_who_is_being_dialled_for_is_answered(stand):
     stand.pause()
     with stand.proxy.connect() as client:
         client.send("PING")
+        # Who has not been accepted when it stops listening is turned away.
+        stand.proxy.wait_clients()
         stand.proxy.signal(signal.SIGTERM)
         wait_for(lambda: refuses(stand.proxy), "it to stop listening")
         stand.go_on()
@@ -209,7 +211,6 @@ def test_twice(stand):
         stand.pause()
         stand.proxy.signal(signal.SIGTERM)
         wait_for(lambda: refuses(stand.proxy), "it to stop listening")
-        began = time.monotonic()
         stand.proxy.signal(signal.SIGTERM)
-        assert stand.proxy.process.wait(GRACE) == -signal.SIGTERM
-        assert time.monotonic() - began < GRACE
+        # Had it waited it would have ended with 0.
+        assert stand.proxy.process.wait(GRACE + SPARE) == -signal.SIGTERM

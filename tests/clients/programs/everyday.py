@@ -33,14 +33,14 @@ def everyday() -> dict[str, object]:
     got["error"] = error_of(lambda: client.incr("greeting"))
     with client.pubsub() as pubsub:
         pubsub.subscribe("channel")
-        got["subscribed"] = pubsub.get_message(timeout=5)["type"]
+        got["subscribed"] = pubsub.get_message(timeout=30)["type"]
         client.publish("channel", "hello")
-        message = pubsub.get_message(timeout=5)
+        message = pubsub.get_message(timeout=30)
         got["message"] = [message["type"], message["channel"], message["data"]]
     pusher = redis.Redis(host="127.0.0.1", port=port)
     timer = threading.Timer(0.05, lambda: pusher.rpush("queue", "job"))
     timer.start()
-    got["blocking"] = client.blpop("queue", timeout=5)
+    got["blocking"] = client.blpop("queue", timeout=30)
     timer.join()
     got["timed out"] = client.blpop("queue", timeout=0.05)
     return got
@@ -64,9 +64,9 @@ async def asynchronous() -> dict[str, object]:
         got["transaction"] = await pipe.incr("m").get("m").execute()
     async with client.pubsub() as pubsub:
         await pubsub.subscribe("channel")
-        got["subscribed"] = (await pubsub.get_message(timeout=5))["type"]
+        got["subscribed"] = (await pubsub.get_message(timeout=30))["type"]
         await client.publish("channel", "hello")
-        got["message"] = (await pubsub.get_message(timeout=5))["data"]
+        got["message"] = (await pubsub.get_message(timeout=30))["data"]
     await client.aclose()
     return got
 

@@ -25,7 +25,7 @@ async function main() {
   await client.publish("channel", "hello");
   got.message = await message;
   const blocked = new Redis(port, "127.0.0.1");
-  const job = blocked.blpop("queue", 5);
+  const job = blocked.blpop("queue", 30);
   setTimeout(() => client.rpush("queue", "job"), 50);
   got.blocking = await job;
   got["timed out"] = await blocked.blpop("queue", 0.05);

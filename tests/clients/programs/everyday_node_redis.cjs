@@ -25,7 +25,7 @@ async function main() {
   await client.publish("channel", "hello");
   got.message = await message;
   const blocked = await client.duplicate().connect();
-  const job = blocked.blPop("queue", 5);
+  const job = blocked.blPop("queue", 30);
   setTimeout(() => client.rPush("queue", "job"), 50);
   got.blocking = await job;
   got["timed out"] = await blocked.blPop("queue", 0.05);
