@@ -14,7 +14,7 @@ from tests.servers import SLOTS, Server
 #: Milliseconds after which a node is given up; a busy machine is slow, and nothing here waits for it.
 NODE_TIMEOUT = "15000"
 #: Seconds that joining and agreeing may take.
-PATIENCE = 60.0
+PATIENCE = 120.0
 #: A node gives a failover that it was asked for up after five seconds, however busy the machine is: then it is asked again.
 AGAIN = 6.0
 

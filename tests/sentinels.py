@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from tests import servers
@@ -18,6 +19,9 @@ SERVICE = "mine"
 #: How long a primary may be silent before it counts as down, and a failover may take, in milliseconds. On a busy machine they are
 #: silent for a while; failovers are asked for.
 DOWN_AFTER, FAILOVER = 20_000, 10_000
+#: A Sentinel that was stopped for two seconds does nothing for thirty more: so many seconds may it all take, and so often a failover
+#: that has not come about is asked for again.
+PATIENCE, AGAIN = 150.0, 15.0
 
 
 @dataclass
@@ -40,12 +44,20 @@ class Trio:
 
     def fail_over(self) -> Server:
         """Have the Sentinels choose another primary; gives it once they all say so."""
-        before = self.primary
-        wait_for(
-            lambda: self.sentinels[0].ask("SENTINEL", "FAILOVER", SERVICE) == "OK",
-            "a failover to begin",
-        )
-        wait_for(lambda: self.agreed and self.primary is not before, "the failover", 60)
+        before, asked = self.primary, -AGAIN
+
+        def done() -> bool:
+            nonlocal asked
+            if self.primary is not before:
+                return self.agreed
+            if (
+                monotonic() >= asked + AGAIN
+                and self.sentinels[0].ask("SENTINEL", "FAILOVER", SERVICE) == "OK"
+            ):
+                asked = monotonic()
+            return False
+
+        wait_for(done, "the failover", PATIENCE)
         return self.primary
 
     @property
@@ -100,7 +112,7 @@ def trio(name: str, *options: str) -> Iterator[Trio]:
             watchers.append(_start_sentinel(name, primary))
             running.append(watchers[-1])
         found = Trio(running[:3], watchers)
-        wait_for(lambda: all(_knows(each) for each in watchers), "the Sentinels to meet", 60)
+        wait_for(lambda: all(_knows(each) for each in watchers), "the Sentinels to meet", PATIENCE)
         yield found
     finally:
         for server in running:
