@@ -260,7 +260,7 @@ def at_its_own_port(server: servers.Server, profile: str = "calm") -> RunningPro
 def refused(port: int) -> bool:
     """Whether connecting itself fails."""
     try:
-        socket.create_connection(("127.0.0.1", port), 10).close()
+        socket.create_connection(("127.0.0.1", port), START_TIMEOUT).close()
     except TURNED_AWAY:
         return True
     return False

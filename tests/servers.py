@@ -98,11 +98,13 @@ class Server:
         for command in (
             ("CLIENT", "UNPAUSE"),
             ("REPLICAOF", "NO", "ONE"),
+            # Before its data: nobody is to write any more.
+            ("CLIENT", "KILL", "TYPE", "normal"),
+            ("CLIENT", "KILL", "TYPE", "pubsub"),
+            ("DEBUG", "SET-ACTIVE-EXPIRE", "1"),
             ("FLUSHALL",),
             ("SCRIPT", "FLUSH"),
             ("FUNCTION", "FLUSH"),
-            ("CLIENT", "KILL", "TYPE", "normal"),
-            ("CLIENT", "KILL", "TYPE", "pubsub"),
             ("ACL", "SETUSER", "default", "reset", "on", "nopass", "~*", "&*", "+@all"),
         ):
             # Some are unknown to the oldest, or refused by a cluster node.

@@ -34,8 +34,6 @@ faults:
 TEMPORARY = b":chaosproxy:"
 #: So many of a test's failures are shown.
 MOST = 30
-#: How long it is waited whether there is an event once the client has its reply, in seconds.
-PATIENCE = 20.0
 
 
 @dataclass
@@ -196,6 +194,7 @@ class Stand:
     def skipped(self) -> Counter[str]:
         """How many matches were let go so far, by reason."""
         assert self.proxy.service is not None
+        self.proxy._settle()
         reasons: Counter[str] = Counter()
         for status in self.proxy.service.status():
             reasons.update(status["skipped"])
@@ -252,7 +251,6 @@ class Stand:
             wait_for(
                 lambda: self.journal.last > after or sum(self.skipped().values()) > skipped,
                 "the event",
-                PATIENCE,
             )
         events += self.journal.events(after)
         for event in events:

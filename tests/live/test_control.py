@@ -23,9 +23,18 @@ SECRET = "pa55w0rd-that-nobody-may-see"
 
 
 def ask(proxy, method, path, body=None):
+    """Ask, and again where the data side is busy, as that says; gives status, text and how long the last one took in seconds."""
+    for _ in range(30):
+        status, text, took = ask_once(proxy, method, path, body)
+        if status != 503:
+            break
+    return status, text, took
+
+
+def ask_once(proxy, method, path, body=None):
     """Ask once; gives status, text and how long it took in seconds."""
     began = monotonic()
-    with closing(HTTPConnection(proxy.control.partition("//")[2], timeout=30)) as link:
+    with closing(HTTPConnection(proxy.control.partition("//")[2], timeout=60)) as link:
         headers = {} if body is None else {"Content-Type": "application/json"}
         link.request(method, path, None if body is None else json.dumps(body), headers)
         answer = link.getresponse()

@@ -11,6 +11,7 @@ from tests.live.expected import MADE_UP, ON_KEYS, UNKNOWABLE
 from tests.live.more_calls import SOME
 from tests.live.places import commonly
 from tests.live.stand import DROP, Stand
+from tests.proxying import wait_for
 from tests.wire import encode
 
 ALL = "~* +@all"
@@ -92,8 +93,16 @@ def compare_transactions(stand: Stand, call: Call, real, told, events) -> None:
 
 def after(stand: Stand, client, call: Call) -> None:
     """The connection is in no transaction, and in its own database."""
-    place = stand.server.ask("CLIENT", "LIST").decode()
-    (_, line) = [each for each in place.splitlines() if "user=little" in each]
+    mine: list[str] = []
+
+    def alone() -> bool:
+        """Whoever was that user before has left."""
+        mine[:] = stand.server.ask("CLIENT", "LIST").decode().splitlines()
+        mine[:] = [each for each in mine if "user=little" in each]
+        return len(mine) == 2
+
+    wait_for(alone, "one connection past the proxy and one by way of it")
+    line = mine[1]
     if " db=0 " not in line or " flags=N " not in line:
         stand.fail(call, "left the connection so", line[:130])
 

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 import pytest
 
 from tests import servers
-from tests.busy import within
 from tests.proxying import RunningProxy, serve_proxy, wait_for
 from tests.servers import Server
 from tests.wire import Wire, WireError, encode
@@ -630,15 +629,20 @@ def test_orders_to_delete(server):
 
 
 @pytest.mark.parametrize("touched", [False, True])
-@within(0.5)
 def test_a_watched_key_that_expires_early(server, touched):
     """A time that was shortened ends as a natural one does: EXEC says what it says without the proxy."""
 
-    def outcome(client: Wire, millis: int) -> object:
+    def begin(client: Wire, millis: int) -> None:
         server.ask("FLUSHALL")
         client.ask("SET", "k", "v", "PX", millis)
         client.ask("WATCH", "k")
-        assert server.ask("PTTL", "k") > 0, "it was over before it was watched"
+
+    def outcome(client: Wire, millis: int) -> object:
+        begin(client, millis)
+        # It may be over before it is watched, where the server was kept from it: then it is begun anew.
+        while server.ask("PTTL", "k") < 0:
+            client.ask("UNWATCH")
+            begin(client, millis)
         if touched:
             wait_for(lambda: server.ask("EXISTS", "k") == 0, "the end of the key")
         else:

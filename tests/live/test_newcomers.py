@@ -4,12 +4,13 @@ import socket
 import threading
 import time
 from collections import Counter
+from contextlib import suppress
 
 import pytest
 
 from chaosproxy.net.address import parse_address
 from chaosproxy.profile import load
-from tests.busy import measured
+from tests.busy import measured, within
 from tests.proxying import at_its_own_port, refused, serve_proxy, source_of, wait_for
 from tests.wire import Wire, decode
 
@@ -89,7 +90,6 @@ def test_nobody_is_lost_at_the_door(redis70, monkeypatch, loop):
         while not over.is_set():
             try:
                 with Wire(port) as wire:
-                    wire.socket.settimeout(15)
                     met[wire.ask("PING")] += 1
             except TimeoutError:
                 met["lost"] += 1
@@ -109,13 +109,15 @@ def test_nobody_is_lost_at_the_door(redis70, monkeypatch, loop):
             time.sleep(0.02)
             return met["PONG"] > 20 and met["ConnectionRefusedError"] > 0
 
-        for _ in range(60):
-            shut_and_open()
-        # On a busy machine it takes longer until all has been met.
-        wait_for(shut_and_open, "some to be let in and some to be refused", 60)
-        over.set()
-        for thread in threads:
-            thread.join(20)
+        try:
+            for _ in range(60):
+                shut_and_open()
+            # On a busy machine it takes longer until all has been met.
+            wait_for(shut_and_open, "some to be let in and some to be refused")
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
         assert met["lost"] == 0, met
 
 
@@ -167,6 +169,7 @@ def test_refused_on_a_unix_socket(redis70, tmp_path):
             assert client.recv(10) == b"+PONG\r\n"
 
 
+@within(0.5)
 def test_everybody_is_cut_off_and_nobody_gets_in(redis70):
     """bullmq#4585: blocked consumers lose their connections at once, and cannot come back for as long as that."""
     with at_its_own_port(redis70) as proxy, measured() as busy:
@@ -184,11 +187,12 @@ def test_everybody_is_cut_off_and_nobody_gets_in(redis70):
         assert ends == [(b"", "RST")] * 3
         assert refused(proxy.port)
         wait_for(lambda: not refused(proxy.port), "the door")
-        assert AWAY - 0.01 < time.monotonic() - began < AWAY + 2 + busy.lost
+        assert AWAY - 0.01 < time.monotonic() - began < AWAY + 15 + busy.lost
+        # Who still waited there would be given the job.
+        wait_for(lambda: b"blocked_clients:0" in redis70.ask("INFO", "clients"), "nobody blocked")
         with proxy.connect() as wire:
             redis70.ask("ZADD", "jobs", 1, "job")
             assert wire.ask("BZPOPMIN", "jobs", 1)[1] == b"job"
-        wait_for(lambda: b"blocked_clients:0" in redis70.ask("INFO", "clients"), "nobody blocked")
         assert [event["fault"] for event in proxy.wait_events(2)] == ["crash", "away"]
 
 
@@ -229,6 +233,7 @@ def clients_of(server):
 
 
 @pytest.mark.parametrize("speak", [False, True])
+@within(0.5)
 def test_told_an_error(redis70, speak):
     """The error comes before the client has said anything, then the end; what it says is not answered."""
     with (
@@ -241,15 +246,19 @@ def test_told_an_error(redis70, speak):
 
 
 def test_kept_waiting(redis70):
-    """What it says meanwhile is kept, and answered when it is let in."""
+    """What it says meanwhile is kept, and answered when it is let in; then nothing keeps it any more."""
     with serve_proxy(redis70.url, ALL % "delay: 300ms") as proxy, measured() as busy:
         began = time.monotonic()
         with proxy.connect() as wire:
             assert wire.ask("PING") == "PONG"
-            assert 0.29 < time.monotonic() - began < 2 + busy.lost
-            began, lost = time.monotonic(), busy.lost
-            assert wire.ask("PING") == "PONG"
-            assert time.monotonic() - began < 0.25 + busy.lost - lost
+            assert 0.29 < time.monotonic() - began < 15 + busy.lost
+            took = []
+            # One may be late for the server's sake.
+            for _ in range(10):
+                began = time.monotonic()
+                assert wire.ask("PING") == "PONG"
+                took.append(time.monotonic() - began)
+            assert min(took) < 0.25
         (event,) = proxy.wait_events()
         assert (event["told"], event["delay"], event["outcome"]) == ("late", 0.3, "ok")
 
@@ -315,7 +324,9 @@ def test_many_at_once(redis70):
 
         def knock():
             with Wire(proxy.port) as wire:
-                wire.send("PING")
+                # Who is turned away and has heard so may be late with it.
+                with suppress(ConnectionError):
+                    wire.send("PING")
                 heard.append(decode(wire.read()[0]))
 
         threads = [threading.Thread(target=knock) for _ in range(50)]
@@ -337,7 +348,7 @@ def taken(redis70, caplog):
             return socket.create_server(("127.0.0.1", proxy.port))
 
         with proxy.in_force(ALL % "new_connections: refuse, for: 100ms", look) as other:
-            other.settimeout(5)
+            other.settimeout(60)
             wait_for(lambda: "cannot listen again" in caplog.text, "an attempt")
             with socket.create_connection(("127.0.0.1", proxy.port), 10):
                 other.accept()[0].close()

@@ -1,5 +1,6 @@
 """`bandwidth` and `slice` on real sockets: how fast bytes pass, and in what pieces they are read."""
 
+import functools
 import itertools
 import socket
 import threading
@@ -7,7 +8,7 @@ import time
 
 import pytest
 
-from tests.busy import measured, within
+from tests.busy import TRIES, measured, within
 from tests.proxying import serve_proxy
 from tests.wire import Wire, decode, encode
 
@@ -21,6 +22,25 @@ def slow(settings):
     return f"faults:\n- {{fault: bandwidth, match: {{keys: big}}, rate: 64KiB/s, {settings}}}\n"
 
 
+class LateError(AssertionError):
+    """Something took longer than it should: on a busy machine the server may have been kept from it, which nobody here notices."""
+
+
+def in_time(test):
+    """Have a test done again that was late, and not done in time even once in a few times."""
+
+    @functools.wraps(test)
+    def again(*args, **kwargs):
+        for _ in range(TRIES - 1):
+            try:
+                return test(*args, **kwargs)
+            except LateError:
+                pass
+        return test(*args, **kwargs)
+
+    return again
+
+
 class Clock:
     """Counts from where it was made; `busy` says what of it the machine was busy."""
 
@@ -28,9 +48,14 @@ class Clock:
         self.busy, self.began, self.lost = busy, time.monotonic(), busy.lost
 
     def is_at(self, seconds, close=CLOSE):
-        """Whether it is that late now, to within a share of it; what the machine kept waiting for may come on top of that."""
+        """Whether it is that late now, to within a share of it; what the machine kept waiting for may come on top of that.
+
+        Raises LateError if it is later.
+        """
         took, lost = time.monotonic() - self.began, self.busy.lost - self.lost
-        assert (1 - close) * seconds <= took <= (1 + close) * seconds + lost, (took, lost)
+        assert took >= (1 - close) * seconds, took
+        if took > (1 + close) * seconds + lost:
+            raise LateError(took, lost)
         return True
 
 
@@ -47,6 +72,7 @@ def big(redis70):
     return redis70
 
 
+@in_time
 def test_replies(big, clock):
     """96 KiB at 64 KiB a second take one and a half seconds; whole and unchanged they arrive."""
     with serve_proxy(big.url, slow("direction: to_client")) as proxy, proxy.connect() as wire:
@@ -60,6 +86,7 @@ def test_replies(big, clock):
         assert event["detail"] == "65536 bytes a second"
 
 
+@in_time
 def test_replies_arrive_bit_by_bit(big, clock):
     """Half of the time brings half of the bytes: it is a slow line, not a late one."""
     with serve_proxy(big.url, slow("direction: to_client")) as proxy, proxy.connect() as wire:
@@ -72,11 +99,13 @@ def test_replies_arrive_bit_by_bit(big, clock):
             reads += 1
             now, lost = time.monotonic() - watch.began, watch.busy.lost - watch.lost
             assert received <= (1 + CLOSE) * now * 64 * KIB + 8 * KIB
-            assert received >= (1 - CLOSE) * (now - lost) * 64 * KIB - 8 * KIB
+            if received < (1 - CLOSE) * (now - lost) * 64 * KIB - 8 * KIB:
+                raise LateError(received, now, lost)
         # Who is kept waiting finds more at once.
         assert reads > 30 - 30 * lost / (SIZE / (64 * KIB))
 
 
+@in_time
 def test_requests(big, clock):
     """The other way it takes as long: the server has the whole value when that time is over, and not before."""
     with serve_proxy(big.url, slow("direction: to_upstream")) as proxy, proxy.connect() as wire:
@@ -91,6 +120,7 @@ def test_requests(big, clock):
         assert watch.is_at(0.25, 1)
 
 
+@in_time
 def test_both_ways_at_once(big, clock):
     """A request on its way does not slow a reply down."""
     with (
@@ -99,6 +129,7 @@ def test_both_ways_at_once(big, clock):
         proxy.connect() as down,
     ):
         assert up.ask("PING") == down.ask("PING") == "PONG"
+        big.ask("SET", "big", b"v" * SIZE)
         watch = clock()
         up.send("APPEND", "big", b"w" * SIZE)
         down.send("GET", "big")
@@ -109,6 +140,7 @@ def test_both_ways_at_once(big, clock):
 
 
 @pytest.mark.parametrize(("shared", "seconds"), [("connection", 1.5), ("proxy", 3.0)])
+@in_time
 def test_shared(big, shared, seconds, clock):
     """Two connections take as long as one, or twice as long if they share one rate."""
     with serve_proxy(big.url, slow(f"direction: to_client, shared: {shared}")) as proxy:
@@ -129,6 +161,7 @@ def test_shared(big, shared, seconds, clock):
             wire.close()
 
 
+@in_time
 def test_a_switch_lets_the_rest_pass(big, clock):
     """Another profile lets the rest of a reply pass at once."""
     with serve_proxy(big.url, slow("direction: to_client")) as proxy, proxy.connect() as wire:
@@ -231,7 +264,7 @@ def test_a_message_in_pieces(redis70):
 
 def test_a_slow_client_of_a_sliced_reply_is_no_problem(redis70):
     """A client that leaves between two pieces leaves nothing behind."""
-    rule = "faults:\n- {fault: slice, match: {commands: PING}, size: 1, gap: 1s}\n"
+    rule = "faults:\n- {fault: slice, match: {commands: PING}, size: 1, gap: 60s}\n"
     with serve_proxy(redis70.url, rule) as proxy:
         wire = Wire(proxy.port)
         wire.send("PING")

@@ -24,7 +24,7 @@ def ask(proxy):
 
     def ask(method, path, body=None):
         headers = {} if body is None else {"Content-Type": "application/json"}
-        with closing(HTTPConnection(proxy.control.partition("//")[2], timeout=30)) as link:
+        with closing(HTTPConnection(proxy.control.partition("//")[2], timeout=60)) as link:
             link.request(method, path, None if body is None else json.dumps(body), headers)
             answer = link.getresponse()
             text = answer.read()

@@ -81,7 +81,7 @@ def client(proxy: RunningProxy, c: Certificates, resp: int = 2, **more) -> redis
         "host": "localhost",
         "ssl": True,
         "ssl_ca_certs": str(c.ca),
-        "socket_timeout": 10,
+        "socket_timeout": 60,
     } | more
     settings["retry"] = Retry(NoBackoff(), 0)
     return redis.Redis(port=proxy.port, protocol=resp, **settings)
@@ -90,7 +90,7 @@ def client(proxy: RunningProxy, c: Certificates, resp: int = 2, **more) -> redis
 def cli(*args: object) -> tuple[int, str]:
     """Run redis-cli; gives its status and what it said, on whichever of the two."""
     done = subprocess.run(
-        ["redis-cli", *map(str, args)], capture_output=True, text=True, timeout=30, check=False
+        ["redis-cli", *map(str, args)], capture_output=True, text=True, check=False
     )
     return done.returncode, (done.stdout + done.stderr).strip()
 
@@ -140,9 +140,11 @@ def test_a_client_without_a_certificate(before, behind, certificates):
     c = certificates
     proxy = before(behind.url, "--tls-ca", c.ca)
     stranger = client(proxy, c)
-    with pytest.raises(redis.ConnectionError, match=r"(?i)certificate required|closed|reset"):
+    with pytest.raises(
+        redis.ConnectionError, match=r"(?i)certificate required|closed|reset|pipe|EOF"
+    ):
         stranger.ping()
-    with pytest.raises(redis.ConnectionError), redis.Redis(port=proxy.port, socket_timeout=10) as r:
+    with pytest.raises(redis.ConnectionError), redis.Redis(port=proxy.port, socket_timeout=60) as r:
         r.ping()
 
 
@@ -268,7 +270,7 @@ def test_a_standby_by_tls(before, certificates):
     two = [start_tls(c), start_tls(c, "--tls-replication", "yes")]
     try:
         proxy = before(two[0].url, "--standby", two[1].url, profile=profile)
-        assert info(two[1].server)["master_link_status"] == "up"
+        wait_for(lambda: info(two[1].server)["master_link_status"] == "up", "the link")
         assert two[1].server.ask("CONFIG", "GET", "tls-replication")[1] == b"no"
         with client(proxy, c) as r:
             assert r.mset({"a": 1, "b": 2})
@@ -292,5 +294,5 @@ def test_old_protocols_are_refused(before, behind):
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with pytest.warns(DeprecationWarning, match="TLSv1_1"):
         context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
-    with socket.create_connection(("127.0.0.1", proxy.port), 10) as raw, pytest.raises(OSError):  # noqa: PT011
+    with socket.create_connection(("127.0.0.1", proxy.port), 60) as raw, pytest.raises(OSError):  # noqa: PT011
         context.wrap_socket(raw)
