@@ -161,7 +161,10 @@ def test_a_reader_who_has_stopped(pipe, monkeypatch, caplog):
     assert [record.message for record in caplog.records] == [
         "events are being lost: -: nobody reads them"
     ]
+    # It goes on once there is room, and must not with what is opened next under the pipe's number.
     read(pipe, len(FIRST) + (1 << 20))
+    lines._aside._thread.join(60)
+    assert not lines._aside._thread.is_alive()
 
 
 def test_a_reader_who_has_gone(pipe, monkeypatch):
