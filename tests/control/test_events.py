@@ -106,7 +106,7 @@ def frames(answer):
 
 
 def stream(server, path="/events/stream", **headers):
-    link = http.client.HTTPConnection("127.0.0.1", server.address.port, timeout=20)
+    link = http.client.HTTPConnection("127.0.0.1", server.address.port, timeout=60)
     link.request(
         "GET", path, headers={name.replace("_", "-"): text for name, text in headers.items()}
     )
@@ -215,7 +215,7 @@ def all_have_left():
 def test_who_listens_and_talks(serve, backend):
     """What a listening client says is passed over."""
     server = serve()
-    with socket.create_connection(("127.0.0.1", server.address.port), 20) as link:
+    with socket.create_connection(("127.0.0.1", server.address.port), 60) as link:
         link.sendall(b"GET /events/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
         with link.makefile("rb") as answer:
             while answer.readline().strip():

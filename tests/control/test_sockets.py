@@ -33,7 +33,7 @@ def link(serve):
 
         def connect(sent=b""):
             made = stack.enter_context(
-                socket.create_connection(("127.0.0.1", server.address.port), 20)
+                socket.create_connection(("127.0.0.1", server.address.port), 60)
             )
             made.sendall(sent)
             return made
@@ -194,19 +194,19 @@ def test_slow_questions_do_not_stop_others(link, backend, monkeypatch):
     """Those that take long are nobody else's problem, until there are as many as may be worked on."""
     asked, answer = threading.Semaphore(0), threading.Event()
     monkeypatch.setattr(
-        backend, "unready", lambda: (asked.release(), answer.wait(30), None)[-1], raising=False
+        backend, "unready", lambda: (asked.release(), answer.wait(90), None)[-1], raising=False
     )
     slow = [link(b"GET /readyz HTTP/1.1\r\n\r\n") for _ in range(MOST_REQUESTS - 1)]
     for _ in slow:
-        assert asked.acquire(timeout=20)
+        assert asked.acquire(timeout=60)
     assert request(link.server, "GET", "/healthz").status == 200
     slow.append(link(b"GET /readyz HTTP/1.1\r\n\r\n"))
-    assert asked.acquire(timeout=20)
+    assert asked.acquire(timeout=60)
     late = link(b"GET /healthz HTTP/1.1\r\n\r\n")
     late.settimeout(0.2)
     with pytest.raises(TimeoutError):
         late.recv(100)
-    late.settimeout(20)
+    late.settimeout(60)
     answer.set()
     for each in (*slow, late):
         assert each.recv(100).startswith(b"HTTP/1.1 200 ")
@@ -217,11 +217,11 @@ def test_all_worked_for(link, backend, monkeypatch):
     monkeypatch.setattr(sockets, "MOST_CONNECTIONS", 3)
     asked, answer = threading.Semaphore(0), threading.Event()
     monkeypatch.setattr(
-        backend, "unready", lambda: (asked.release(), answer.wait(30), None)[-1], raising=False
+        backend, "unready", lambda: (asked.release(), answer.wait(90), None)[-1], raising=False
     )
     slow = [link(b"GET /readyz HTTP/1.1\r\n\r\n") for _ in range(3)]
     for _ in slow:
-        assert asked.acquire(timeout=20)
+        assert asked.acquire(timeout=60)
     assert to_end(link()).startswith(b"HTTP/1.1 503 ")
     answer.set()
     for each in slow:
@@ -261,7 +261,7 @@ def test_no_file_left(link, monkeypatch):
     with pytest.raises(TimeoutError):
         late.recv(100)
     broken.set()
-    late.settimeout(20)
+    late.settimeout(60)
     assert late.recv(100).startswith(b"HTTP/1.1 200 ")
 
 

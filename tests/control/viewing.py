@@ -111,7 +111,7 @@ class Held:
             await route.continue_()
         else:
             self._taken = True
-            self._kept.set_result((route, await route.fetch()))
+            self._kept.set_result((route, await route.fetch(max_retries=5)))
 
     async def wait(self) -> None:
         """Wait until it is kept."""

@@ -110,7 +110,7 @@ async def test_another_sites_page(visitor, site, redis70, token):
             told = proxy.service.journal.last
             wire.ask("GET", "chat:1")
             # Its event is written right behind its reply.
-            assert proxy.service.journal.events(told, wait=5.0)
+            assert proxy.service.journal.events(told, wait=60.0)
             before = proxy.service.in_force()["generation"], proxy.service.journal.last
             page = await visit(visitor, site.origin)
             assert await page.evaluate(ATTACK, [proxy.control, "faults: []"]) == []
