@@ -5,8 +5,9 @@ Takes its words and its environment; gives its exit status, as a shell would.
 
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -73,17 +74,41 @@ def run(
     first = os.getpid() == 1
     ours = _children() if first else set()
     pid = _start(command, environment)
-    while (status := _ended(pid)) is None:
-        if first:
-            _take_leave(_children() - ours - {pid})
-        came = signal.sigtimedwait(_WAITED, seconds)
-        if came is None:
-            tick()
-        elif came.si_signo != signal.SIGCHLD and came.si_code != _BY_THE_TERMINAL:
-            # It is not waited for yet, so that this number is still its own.
-            with suppress(ProcessLookupError):
-                os.kill(pid, came.si_signo)
+    with _woken(seconds) as due:
+        while (status := _ended(pid)) is None:
+            if first:
+                _take_leave(_children() - ours - {pid})
+            came = signal.sigwaitinfo(_WAITED)
+            if came.si_signo != signal.SIGCHLD and came.si_code != _BY_THE_TERMINAL:
+                # It is not waited for yet, so that this number is still its own.
+                with suppress(ProcessLookupError):
+                    os.kill(pid, came.si_signo)
+            if due.is_set():
+                due.clear()
+                tick()
     return status
+
+
+@contextmanager
+def _woken(seconds: float) -> Iterator[threading.Event]:
+    """End this thread's wait for a signal every so many seconds, as if a child had ended; what is given says that it was that.
+
+    Who is stopped (Ctrl-Z) and goes on later than a wait was to last is told by `sigtimedwait` of a signal that never came.
+    """
+    waits, over, due = threading.get_ident(), threading.Event(), threading.Event()
+
+    def wake() -> None:
+        while not over.wait(seconds):
+            due.set()
+            signal.pthread_kill(waits, signal.SIGCHLD)
+
+    thread = threading.Thread(target=wake, name="chaosproxy-exec-tick", daemon=True)
+    thread.start()
+    try:
+        yield due
+    finally:
+        over.set()
+        thread.join()
 
 
 def _start(command: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -156,6 +156,35 @@ def test_signals_go_to_the_command(number):
             process.kill()
 
 
+def test_stopped_and_continued():
+    """After Ctrl-Z, however long, it goes on as before: nothing is sent to the command that was not sent to us."""
+    parent = textwrap.dedent("""
+        import os, sys
+        from chaosproxy.cli.child import Signals, run
+        child = "print('ready', flush=True); input(); raise SystemExit(42)"
+        with Signals():
+            sys.exit(run([sys.executable, "-c", child], os.environ, lambda: None, 0.01))
+    """)
+    with subprocess.Popen(
+        [PYTHON, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        try:
+            assert process.stdout.readline() == b"ready\n"
+            for _ in range(20):
+                process.send_signal(signal.SIGSTOP)
+                _, status = os.waitpid(process.pid, os.WUNTRACED)
+                assert os.WIFSTOPPED(status)
+                time.sleep(0.02)
+                process.send_signal(signal.SIGCONT)
+                _, status = os.waitpid(process.pid, os.WCONTINUED)
+                assert os.WIFCONTINUED(status)
+                time.sleep(0.005)
+            process.communicate(b"\n", timeout=60)
+            assert process.returncode == 42
+        finally:
+            process.kill()
+
+
 def test_the_terminal_tells_both():
     """Ctrl-C reaches the command from the terminal itself: it comes once, not twice."""
     import pty
