@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from tests import servers
 
@@ -69,6 +70,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "servers(*names): what `server` runs on, of tests/servers.py NAMES; default all"
     )
+    # It draws what stands in modules of ours, and which are read in by then differs with what else a worker runs: examples would.
+    if config.getoption("--hypothesis-profile", None) != "anew":
+        providers._get_local_constants = lambda: providers._local_constants
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

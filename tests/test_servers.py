@@ -1,6 +1,7 @@
 """The tests' own servers and raw client do what the other tests rely on."""
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -181,6 +182,38 @@ def test_skips_are_failures_where_everything_must_be_there(tmp_path):
     assert failed.returncode == 1
     assert "1 failed, 1 passed, 1 xfailed, 2 errors" in failed.stdout
     assert "skipped where nothing may be: Skipped: install it" in failed.stdout
+
+
+def test_examples_are_the_same_whatever_else_is_read_in(tmp_path):
+    """What hypothesis draws does not depend on which modules other tests of the same worker have read in."""
+    (tmp_path / "conftest.py").write_text(
+        f"import sys; sys.path.insert(0, {str(Path.cwd())!r})\nfrom tests.conftest import *\n"
+        "from tests.conftest import _no_skip\n"
+    )
+    (tmp_path / "other.py").write_text(f"NUMBERS = {list(range(10**6, 10**6 + 500, 7))}\n")
+    test = """
+        import os, sys
+        from hypothesis import given, settings, strategies
+        sys.path.insert(0, os.path.dirname(__file__))
+        if os.environ["OTHER"]:
+            import other
+        seen = []
+        @settings(max_examples=300)
+        @given(strategies.integers())
+        def test_it(number): seen.append(number)
+        def test_told(): print("SEEN", hash(tuple(seen)))
+    """
+    (tmp_path / "test_some.py").write_text(textwrap.dedent(test))
+    command = [sys.executable, "-m", "pytest", "-sq", "-p", "no:cacheprovider"]
+    command += ["--rootdir", tmp_path, tmp_path, "-c", os.devnull]
+    told = set()
+    for other in ("", "yes"):
+        done = subprocess.run(
+            command, env=os.environ | {"OTHER": other}, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout
+        told |= set(re.findall(r"SEEN (\S+)", done.stdout))
+    assert len(told) == 1
 
 
 @pytest.mark.parametrize(
