@@ -8,7 +8,7 @@ import pytest
 from chaosproxy.net import steer
 from chaosproxy.net.pair_error import PairError, UnsurePairError
 from tests.busy import within
-from tests.proxying import TURNED_AWAY, serve_proxy, wait_for
+from tests.proxying import TURNED_AWAY, at_its_own_port, serve_proxy, wait_for
 from tests.wire import connected
 
 READONLY = "READONLY You can't write against a read only replica."
@@ -17,7 +17,7 @@ PROFILE = "faults:\n- {{fault: failover, name: fo, {}}}\n"
 
 @pytest.fixture
 def proxy(either_loop, redis70):
-    with serve_proxy(redis70.url) as proxy:
+    with at_its_own_port(redis70) as proxy:
         yield proxy
 
 
@@ -62,7 +62,7 @@ def test_on_request(proxy):
 @within(1.0)  # each of its phases is over by itself
 def test_the_whole_sequence(either_loop, redis70):
     """Connections are kept, nobody is accepted, then LOADING, then it is there; at rejoin the old ones are closed."""
-    with serve_proxy(redis70.url) as proxy, connected(proxy.port, 2) as (old, blocked):
+    with at_its_own_port(redis70) as proxy, connected(proxy.port, 2) as (old, blocked):
         old.ask("PING")
         blocked.send("BLPOP", "q", "0")
         wait_for(lambda: b"blocked_clients:1" in redis70.ask("INFO", "clients"), "it to wait")
@@ -190,7 +190,7 @@ def test_another_profile_in_the_middle(proxy):
 
 def test_the_proxy_ends_in_the_middle(either_loop, redis70):
     """A failover keeps no proxy from ending."""
-    with serve_proxy(redis70.url) as proxy:
+    with at_its_own_port(redis70) as proxy:
         proxy.use(PROFILE.format("style: steps, steps: [{refuse: 60s}, switch]"))
         wait_for(lambda: details(proxy), "its beginning")
     with serve_proxy(redis70.url) as proxy:

@@ -7,6 +7,7 @@ from redis.sentinel import Sentinel
 from chaosproxy.net.address import Address
 from tests.net.pairs import AT_ONCE, two_servers
 from tests.proxying import serve_proxy, wait_for
+from tests.servers import free_port
 from tests.wire import Wire, decode
 
 CALLED = "\nfaults:\n- {fault: failover, name: gone, when: {trigger: manual}, style: %s}\n"
@@ -20,7 +21,13 @@ def serve_own(either_loop):
 
     def start(url, style, **plan):
         proxy = serve_proxy(
-            url, CALLED % style, sentinel_service="mine", listen_sentinel=FREE, **plan
+            url,
+            CALLED % style,
+            sentinel_service="mine",
+            listen_sentinel=FREE,
+            # Nobody else is given it while a failover keeps everybody out.
+            listen=Address("127.0.0.1", free_port()),
+            **plan,
         )
         started.append(proxy)
         return proxy, proxy.service.sentinel.port

@@ -58,7 +58,8 @@ def test_switch(serve_here, redis70):
 
 def test_stop_waits_for_replies(serve_here, redis70):
     """Replies on their way still arrive when it stops; new clients are refused at once."""
-    proxy = serve_here(redis70.url, SLOW)
+    listen = Address("127.0.0.1", servers.free_port())
+    proxy = serve_here(redis70.url, SLOW, listen=listen)
     with proxy.connect() as client, proxy.connect() as idle:
         assert client.ask("SET", "k", 1) == "OK"
         assert idle.ask("PING") == "PONG"

@@ -10,7 +10,7 @@ from chaosproxy.core.match import LISTENER
 from chaosproxy.net import route as route_module
 from chaosproxy.net.address import Address
 from tests import servers
-from tests.proxying import serve_proxy, wait_for
+from tests.proxying import at_its_own_port, wait_for
 from tests.wire import Wire
 
 ANY = Address("127.0.0.1", 0)
@@ -32,7 +32,7 @@ def other():
 
 @pytest.fixture
 def proxy(either_loop, redis70):
-    with serve_proxy(redis70.url) as proxy:
+    with at_its_own_port(redis70) as proxy:
         yield proxy
 
 
@@ -41,7 +41,9 @@ def add(proxy, server, name="second"):
     inner = proxy.service._proxy
 
     async def do():
-        route = inner.route(name, ANY, Address("127.0.0.1", server.port))
+        # Nobody else is given it while the proxy does not listen there.
+        here = Address("127.0.0.1", servers.free_port())
+        route = inner.route(name, here, Address("127.0.0.1", server.port))
         await inner.routes.add(route)
         return route
 
@@ -198,7 +200,7 @@ def test_shut_and_wanted_again_while_it_opens(proxy):
 
 def test_stop(either_loop, redis70, other):
     """The end of the proxy is the end of all its routes."""
-    proxy = serve_proxy(redis70.url)
+    proxy = at_its_own_port(redis70)
     route = add(proxy, other)
     with Wire(route.address.port) as client:
         assert client.ask("PING") == "PONG"

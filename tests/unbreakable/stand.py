@@ -148,9 +148,15 @@ def start(kind: str, *options: str, proxy: tuple[str, ...] = (), profile: str = 
     """Start both. Raises Unavailable."""
     port = servers.free_port()
     server = start_on(port, kind, *options)
-    stand = Stand(kind, options, port, server, start_proxy(server.url, profile, *proxy))
+    stand = Stand(kind, options, port, server, start_before(server, profile, *proxy))
     stand.settle()
     return stand
+
+
+def start_before(server: servers.Server, profile: str = "calm", *options: str) -> RunningProxy:
+    """Start a proxy at a port that nobody else is given while it does not listen there."""
+    listen = f"127.0.0.1:{servers.free_port()}"
+    return start_proxy(server.url, profile, "--listen", listen, *options)
 
 
 def start_on(port: int, kind: str, *options: str) -> servers.Server:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.proxying import start_proxy, wait_for
+from tests.servers import free_port
 from tests.unbreakable.stand import until
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -147,7 +148,8 @@ faults:
 @pytest.mark.parametrize("step", [DAY, -DAY])
 def test_a_failover(redis70, clock, step):
     """Its steps take as long as they say."""
-    proxy = start_proxy(redis70.url, FAILOVER, env=clock.env)
+    listen = f"127.0.0.1:{free_port()}"
+    proxy = start_proxy(redis70.url, FAILOVER, "--listen", listen, env=clock.env)
     with proxy.connect() as client:
         began = time.monotonic()
         client.send("SET", "k", "v")

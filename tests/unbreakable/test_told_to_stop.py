@@ -13,9 +13,9 @@ import pytest
 
 from chaosproxy.service import GRACE
 from tests import servers
-from tests.proxying import TURNED_AWAY, start_proxy, wait_for
+from tests.proxying import TURNED_AWAY, wait_for
 from tests.unbreakable.phases import PHASES, every, rule
-from tests.unbreakable.stand import MISTAKE, Stand, start_on
+from tests.unbreakable.stand import MISTAKE, Stand, start_before, start_on
 from tests.wire import encode
 
 CLIENTS = 50
@@ -91,7 +91,7 @@ async def flood(proxy, size: int, seconds: float) -> list[Flood]:
 @pytest.mark.parametrize("profile", ["calm", LATE], ids=["calm", "late"])
 def test_under_load(redis70, profile, size):
     """What the server has carried out and what clients were told are the same, to the last command of each."""
-    proxy = start_proxy(redis70.url, profile)
+    proxy = start_before(redis70, profile)
     floods = asyncio.run(flood(proxy, size, 0.3))
     began = time.monotonic()
     with pytest.raises(TURNED_AWAY):
@@ -111,7 +111,7 @@ def stand(request):
     """A proxy under one profile, which is told to stop."""
     port = servers.free_port()
     server = start_on(port, "redis70")
-    made = Stand("redis70", (), port, server, start_proxy(server.url))
+    made = Stand("redis70", (), port, server, start_before(server))
     yield made
     if made.proxy.process.poll() is None:
         made.proxy.process.kill()
