@@ -128,7 +128,7 @@ def redis_cli(*args: object, text: str | None = None) -> str:
             input=text,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=60,
             check=False,
         )
     except FileNotFoundError:
