@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 #: No profile holds anything up for longer than it is in force; beyond that, how long a busy machine may take, in seconds.
 SLACK = 15.0
 #: How long control may take, in seconds: a second, and what a busy machine adds.
-CONTROL = 10.0
+CONTROL = 30.0
 #: How late a client may notice on a busy machine that it was cut off, in seconds.
 LATE = 3.0
 #: How often it may say that it is asked at a bad time.
@@ -90,7 +90,7 @@ class Process:
         try:
             yield cls(process)
             process.stdin.close()
-            assert process.wait(30) == 0
+            assert process.wait(60) == 0
         finally:
             process.kill()
             process.wait()
@@ -291,7 +291,16 @@ def soaking(folder: Path, pairs: int, seed: str, patience: float, rest: float) -
         server.stop()
 
 
-def soak(folder: Path, *, pairs: int, seconds: float, every: float, rest: float, seed: str) -> None:
+def soak(
+    folder: Path,
+    *,
+    pairs: int,
+    seconds: float,
+    every: float,
+    rest: float,
+    seed: str,
+    late: float = LATE,
+) -> None:
     """All of it: so many pairs of connections, for so long, another profile every so often."""
     patience = every + SLACK
     with soaking(folder, pairs, seed, patience, rest) as it:
@@ -319,16 +328,24 @@ def soak(folder: Path, *, pairs: int, seconds: float, every: float, rest: float,
         it.strict(3)
         assert said["unserved"] == []
         it.counted()
-        it.cut_off_by_faults(said["cuts"], every + LATE)
+        it.cut_off_by_faults(said["cuts"], every + late)
         told(it)
         events = books(it)
         after = it.holdings()
+
+        def is_no_more() -> bool:
+            """What was asked last may still be ending; what leaks does not end."""
+            after.update(it.proxy.ask(""))
+            return all(after[name] <= before[name] for name in SAME)
+
+        assert before is not None
+        with suppress(TimeoutError):
+            wait_for(is_no_more, "no more to be held than before")
         print(
             f"{said['rounds']} rounds, {sum(said['sent'].values())} commands, {len(said['cuts'])} cut off,",
             f"{it.switches} profiles, {events} events, control in {it.slowest:.2f} s at most, busy {it.busy} times;",
             *(f"{name} {before[name]} -> {after[name]}," for name in HELD),
         )
-        assert before is not None
         assert all(after[name] <= before[name] for name in SAME)
         assert after["resident"] - before["resident"] < MOST_GROWTH
         grown = Counter(after["classes"])
@@ -408,7 +425,7 @@ def test_every_fault_is_soaked():
 
 def test_short(tmp_path):
     """A quarter of a minute of it, with few connections."""
-    soak(tmp_path, pairs=12, seconds=14, every=0.25, rest=0.03, seed="short")
+    soak(tmp_path, pairs=12, seconds=14, every=0.25, rest=0.03, seed="short", late=10.0)
 
 
 @pytest.mark.soak
