@@ -64,6 +64,8 @@ class Traffic:
         while not self._over.is_set():
             try:
                 with Wire(self._port) as wire:
+                    # Some profiles answer never: then another one is in force by the next time.
+                    wire.socket.settimeout(2)
                     self._ask(wire)
             except (OSError, EOFError):
                 # A fault of some profile that was put in force, or /connections/{id} was deleted.
