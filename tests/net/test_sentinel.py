@@ -34,7 +34,7 @@ class Door:
         return SentinelDoor(Fleet(self.routes, make, "127.0.0.1"), self._diallers)
 
     def _diallers(self):
-        return [Dialler(Address("127.0.0.1", port), None, 1.0) for port in self.ports]
+        return [Dialler(Address("127.0.0.1", port), None, TIMEOUT) for port in self.ports]
 
     def client(self):
         return Wire(self.door.reception.address.port)
