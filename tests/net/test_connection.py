@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import socket
+import threading
 import time
 
 import pytest
@@ -117,6 +118,29 @@ def test_early_eof(harness, gate):
     upstream.sendall(b"+PONG\r\n")
     upstream.close()
     assert client.read_to_end() == (b"+PONG\r\n", "FIN")
+
+
+def test_the_end_of_the_proxy_while_it_dials(harness, gate):
+    """Who has said something and is being dialled for as the proxy ends is answered all the same."""
+    client = harness.client()
+    client.send_bytes(b"PING\r\n")
+    wait_for(lambda: harness.links and harness.links[0].entrance.waits, "the first words")
+    harness.talk.waits = True
+    stopping = threading.Thread(target=lambda: harness.loop.run(harness.proxy.stop(50)))
+    stopping.start()
+    try:
+        wait_for(lambda: harness.links[0]._draining, "its end to begin")
+        gate()
+        upstream = harness.accept()
+        assert receive_all(upstream, 6) == b"PING\r\n"
+        upstream.sendall(b"+PONG\r\n")
+        assert client.read() == [b"+PONG\r\n"]
+        harness.talk.waits = False
+        assert client.read_to_end() == (b"", "FIN")
+    finally:
+        harness.talk.waits = False
+        gate()
+        stopping.join()
 
 
 def test_client_that_leaves_early(harness, gate):

@@ -188,14 +188,19 @@ def refuses(proxy) -> bool:
     return False
 
 
-def test_who_is_being_dialled_for_is_answered(stand):
-    """A client whose upstream side is not there yet has its command carried out too."""
+def test_who_has_just_come_is_answered(stand):
+    """A client whose upstream side the server has not accepted yet has its command carried out too."""
     stand.server.ask("CONFIG", "SET", "maxclients", "100")
     stand.pause()
     with stand.proxy.connect() as client:
         client.send("PING")
-        # Who has not been accepted when it stops listening is turned away.
-        stand.proxy.wait_clients()
+        # Who has not been heard when it stops listening is turned away.
+        wait_for(
+            lambda: (
+                stand.proxy.metric("bytes_total", direction="from_client") >= len(encode("PING"))
+            ),
+            "the command to be read",
+        )
         stand.proxy.signal(signal.SIGTERM)
         wait_for(lambda: refuses(stand.proxy), "it to stop listening")
         stand.go_on()
