@@ -136,7 +136,7 @@ def test_a_signal_behind_another(run, redis70, first):
         client.send("PING")
         proxy.signal(signal.SIGTERM)
         proxy.signal(signal.SIGCONT)
-        assert client.read_to_end()[1] == "FIN"
+        client.read_to_end()
     assert proxy.process.wait(60) == 0
 
 
