@@ -16,7 +16,7 @@ from tests.calls import SETUP, SETUP_NEWER, Call, writes
 from tests.live import expected
 from tests.live.expected import Real
 from tests.live.more_calls import MORE_SETUP, ODD_SETUP
-from tests.proxying import RunningProxy, serve_proxy, wait_for
+from tests.proxying import RunningProxy, at_its_own_port, wait_for
 from tests.tools.make_command_table import command_reply
 from tests.wire import Wire, decode, encode, reply_end
 
@@ -287,7 +287,7 @@ class Stand:
 def make_stand(name: str, cluster: bool) -> Stand:
     server = servers.start_cluster_node(name) if cluster else servers.start(name)
     live = CommandTable.from_reply(command_reply(server), CommandTable.bundled())
-    return Stand(server, serve_proxy(server.url, DROP), live)
+    return Stand(server, at_its_own_port(server, DROP), live)
 
 
 def words_of(call: Call) -> tuple[bytes, ...]:

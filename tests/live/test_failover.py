@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from tests.proxying import serve_proxy, wait_for
+from tests.proxying import at_its_own_port, wait_for
 from tests.wire import Wire, WireError
 
 RULE = "faults:\n- {{fault: failover, name: fo, {}}}\n"
@@ -95,7 +95,7 @@ def fail_over(server, settings, writes):
     server.ask("FLUSHALL")
     acked, enough = [], threading.Event()
     by_the_clock = "from:" in settings
-    with serve_proxy(server.url, "calm" if by_the_clock else RULE.format(settings)) as proxy:
+    with at_its_own_port(server, "calm" if by_the_clock else RULE.format(settings)) as proxy:
         writers = [Writer(number, proxy.port, enough, acked) for number in range(4)]
         for writer in writers:
             writer.start()

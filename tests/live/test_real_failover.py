@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from chaosproxy.embedded import EmbeddedError, find_server
+from chaosproxy.net.address import Address
 from tests import servers
 from tests.net.pairs import AT_ONCE, info, two_servers
 from tests.proxying import TURNED_AWAY, RunningProxy, serve_proxy, start_proxy, wait_for
@@ -25,13 +26,19 @@ def two(request) -> Iterator[list[servers.Server]]:
         yield two
 
 
+def serve(two: list[servers.Server], settings: str) -> RunningProxy:
+    """A proxy before the two, at a port that nobody else is given while it keeps everybody out."""
+    listen = Address("127.0.0.1", servers.free_port())
+    return serve_proxy(two[0].url, FAILOVER % settings, standby=two[1].url, listen=listen)
+
+
 @pytest.fixture
 def before(two):
     """Give a function that starts a proxy before the two with such a failover, which has to be asked for."""
     started: list[RunningProxy] = []
 
     def start(settings: str) -> RunningProxy:
-        proxy = serve_proxy(two[0].url, FAILOVER % settings, standby=two[1].url)
+        proxy = serve(two, settings)
         started.append(proxy)
         return proxy
 
@@ -214,9 +221,7 @@ def test_another_profile(before, two):
 def test_a_standby_that_is_none(two, caplog):
     """Nothing of it is begun, and the event says why; the standby's own data stays."""
     two[1].ask("SET", "mine", 1)
-    with serve_proxy(
-        two[0].url, FAILOVER % "style: sentinel, lag: 1s", standby=two[1].url
-    ) as proxy:
+    with serve(two, "style: sentinel, lag: 1s") as proxy:
         assert "has data of its own" in caplog.text
         with proxy.connect() as client:
             assert client.ask("SET", "k", 1) == "OK"
@@ -239,9 +244,7 @@ def test_a_standby_that_dies(before, two):
 
 def test_everything_is_put_back(two):
     """With the proxy the first primary is one again, with all that was written since, and the other nobody's replica."""
-    with serve_proxy(
-        two[0].url, FAILOVER % "style: managed, lag: 60s", standby=two[1].url
-    ) as proxy:
+    with serve(two, "style: managed, lag: 60s") as proxy:
         with proxy.connect() as client:
             assert client.ask("SET", "lost", 1) == "OK"
         trigger(proxy)
@@ -335,7 +338,9 @@ def test_embedded():
     except EmbeddedError as reason:
         pytest.skip(str(reason))
     profile = FAILOVER.replace("when: {trigger: manual}, ", "match: {commands: DEL}, ")
-    proxy = start_proxy("embedded", profile % "style: sentinel, lose: {writes: 2}, outage: 100ms")
+    profile %= "style: sentinel, lose: {writes: 2}, outage: 100ms"
+    listen = f"127.0.0.1:{servers.free_port()}"
+    proxy = start_proxy("embedded", profile, "--listen", listen)
     with proxy:
         with proxy.connect() as client:
             first = pid(client)

@@ -9,6 +9,7 @@ import pytest
 import redis
 from redis.sentinel import Sentinel
 
+from chaosproxy.net.address import Address
 from tests import servers
 from tests.clients import installs
 from tests.proxying import RunningProxy, serve_proxy, start_proxy, wait_for
@@ -32,7 +33,9 @@ def service(request) -> Iterator[Trio]:
 @contextmanager
 def before(service: Trio, *args: str, profile: str = "calm") -> Iterator[tuple[RunningProxy, int]]:
     """A proxy in a process of its own before them; gives it and the port of its Sentinel."""
-    proxy = start_proxy(service.url, profile, "--listen-sentinel", "127.0.0.1:0", *args)
+    # Nobody else is given it while a failover keeps everybody out.
+    listen = ("--listen", f"127.0.0.1:{servers.free_port()}", "--listen-sentinel", "127.0.0.1:0")
+    proxy = start_proxy(service.url, profile, *listen, *args)
     with proxy:
         yield proxy, proxy.sentinel
 
@@ -126,7 +129,8 @@ def test_a_fault_starts_a_failover(service):
         "\nfaults:\n- {fault: failover, name: gone, style: sentinel, when: {trigger: manual}}\n"
     )
     wait_for(lambda: service.settled, "the last failover to be over", PATIENCE)
-    with serve_proxy(service.url, profile) as proxy:
+    listen = Address("127.0.0.1", servers.free_port())
+    with serve_proxy(service.url, profile, listen=listen) as proxy:
         old = service.primary
         with proxy.connect() as client:
             assert client.ask("SET", "k", "before") == "OK"

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.busy import within
-from tests.proxying import TURNED_AWAY, serve_proxy, wait_for
+from tests.proxying import TURNED_AWAY, at_its_own_port, wait_for
 from tests.wire import WireError
 
 READONLY = "READONLY You can't write against a read only replica."
@@ -53,7 +53,7 @@ def lost(proxy, fault):
 
 def test_sentinel_failover(any_server):
     """Everybody is reset, a blocked client too; after the outage all is there but the last three writes."""
-    with serve_proxy(any_server.url, "sentinel-failover") as proxy:
+    with at_its_own_port(any_server, "sentinel-failover") as proxy:
         with proxy.connect() as wire, proxy.connect() as idle, proxy.connect() as blocked:
             idle.ask("PING")
             wait_in(blocked, any_server)
@@ -71,7 +71,7 @@ def test_sentinel_failover(any_server):
 
 def test_managed_failover(any_server):
     """Who is connected hears READONLY for ever, and reads; who connects anew writes. Nothing is lost."""
-    with serve_proxy(any_server.url, "managed-failover") as proxy:
+    with at_its_own_port(any_server, "managed-failover") as proxy:
         with proxy.connect() as wire, proxy.connect() as blocked:
             wait_in(blocked, any_server)
             writes(wire)
@@ -92,7 +92,7 @@ def test_managed_failover(any_server):
 def test_cluster_failover(any_server):
     """It is down; then who was connected is told MOVED, and who connects anew finds all but the last three writes."""
     any_server.ask("FLUSHALL")
-    with serve_proxy(any_server.url, "cluster-failover") as proxy:
+    with at_its_own_port(any_server, "cluster-failover") as proxy:
         with proxy.connect() as wire:
             writes(wire)
             assert wire.ask("RPUSH", "turns", 9) == "CLUSTERDOWN The cluster is down"
@@ -115,7 +115,7 @@ def test_cluster_failover(any_server):
 def test_redis_restart(any_server, resp):
     """Everybody is reset; then LOADING to all but the handshake; then it is there, without the last second and the scripts."""
     any_server.ask("FLUSHALL")
-    with serve_proxy(any_server.url, "redis-restart") as proxy:
+    with at_its_own_port(any_server, "redis-restart") as proxy:
         with proxy.connect(resp=resp) as wire:
             sha = wire.ask("SCRIPT", "LOAD", "return 1").decode()
             writes(wire)

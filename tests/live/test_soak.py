@@ -270,7 +270,9 @@ def soaking(folder: Path, pairs: int, seed: str, patience: float, rest: float) -
     server = servers.start("valkey9", "--maxclients", "20000")
     events = folder / "events.jsonl"
     try:
-        with Process.running("tests.live.watched", server.url, events) as proxy:
+        # Nobody else is given it while a fault keeps everybody out.
+        port = servers.free_port()
+        with Process.running("tests.live.watched", server.url, events, port) as proxy:
             where = proxy.hear()
             args = (where["port"], pairs, seed, patience, rest)
             with Process.running("tests.live.soak_load", *args) as clients:

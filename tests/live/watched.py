@@ -1,6 +1,6 @@
 """A proxy in a process of its own that tells, when asked, all that it holds: what a leak would show in.
 
-Takes the upstream's URL and an events file; a line on stdin asks. Gives lines of JSON: first where it is, then for each line
+Takes the upstream's URL, an events file and a port; a line on stdin asks. Gives lines of JSON: first where it is, then for each line
 its tasks, threads, open files, resident bytes, the objects of the package's own classes, by class, and all errors so far.
 """
 
@@ -64,10 +64,10 @@ def holdings(service: Service) -> dict[str, Any]:
     }
 
 
-def main(upstream: str, events: str) -> None:
+def main(upstream: str, events: str, port: str) -> None:
     logging.getLogger().addHandler(Errors(logging.ERROR))
     settings = Settings(
-        plan=Plan(listen=parse_address("127.0.0.1:0"), upstream=parse_upstream(upstream)),
+        plan=Plan(listen=parse_address(f"127.0.0.1:{port}"), upstream=parse_upstream(upstream)),
         profile=load([find("calm")]),
         seed=1,
         control=parse_address("127.0.0.1:0"),
