@@ -16,6 +16,7 @@ The map, in the order a command travels:
         ending            answered, cut off or lost before Redis saw it
         swallowing        a write the server computes and nobody keeps (swallow: how)
         renewing, past    a time that is not renewed, a read of what was; computing: what all three have computed
+                              (rights: whether the client may do it itself)
       returns (reply)     upstream -> client: each reply finds its slot (slot) and settles the modes (modes, transaction, channels)
         addresses         where servers are, put as the client is to see it
         passing           what is unfinished, and what is larger than may be held

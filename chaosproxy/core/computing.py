@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from chaosproxy.core import modes, swallow
+from chaosproxy.core import modes, rights, swallow
 from chaosproxy.core.line import Line
 from chaosproxy.core.live_rule import Chosen
 from chaosproxy.core.passing import TOO_LARGE
@@ -31,7 +31,7 @@ class Computed:
 class Computing:
     """One computation. `plan` is asked for a plan in the scratch database (True) or on temporary keys; `done` gets its result.
 
-    `aside`: on the side connection, if that has no more rights than the client. Where nothing can be computed, because of an ACL or because the server refuses the command,
+    `aside`: on the side connection, if the client may do it itself. Where nothing can be computed, because of an ACL or because the server refuses the command,
     the command passes as it is, and the rule is skipped.
     """
 
@@ -48,11 +48,25 @@ class Computing:
         if line.asking or not swallow.computable(command, scratch=False):
             return let_pass(line, self.work, self.chosen, "not_computable")
         scratch = line.db != line.world.scratch_db and swallow.computable(command, scratch=True)
-        if self.aside and not line.world.same_rights(line.modes.user):
-            return let_pass(line, self.work, self.chosen, "rights")
         if self.aside and line.expect:
             return False
         self.work.waiting = 1
+        if not self.aside or line.world.same_rights(line.modes.user):
+            self._prove(scratch, now)
+            return False
+
+        def asked(allowed: bool | None, then: float) -> None:
+            if allowed:
+                self._prove(scratch, then)
+            else:
+                self._give_up("rights")
+
+        rights.ask(line, self.work, asked)
+        return False
+
+    def _prove(self, scratch: bool, now: float) -> None:
+        """Find out whether a transaction is allowed, and the scratch database there and empty; then compute."""
+        line = self.line
 
         def gated(replies: Replies, then: float) -> None:
             if replies is None or not swallow.transactions_allowed(replies):
@@ -62,7 +76,6 @@ class Computing:
                 self._compute(self.plan(proven), then)
 
         self._send(swallow.gate_alone(line.db, line.world.scratch_db), (), now, gated)
-        return False
 
     def _compute(self, plan: swallow.Plan, now: float) -> None:
         requests, raws, index = plan.alone()

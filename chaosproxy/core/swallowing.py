@@ -6,7 +6,7 @@ Takes the work at the head of a line; gives hidden commands, then a local reply 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from chaosproxy.core import modes, reply_maker, swallow
+from chaosproxy.core import modes, reply_maker, rights, swallow
 from chaosproxy.core.computing import Replies, carry, let_pass
 from chaosproxy.core.effect import Outcome
 from chaosproxy.core.effect import Told as Seen
@@ -66,12 +66,31 @@ class _Swallowing:
                 return self._make_up(now, NO_COPIES)
             self._queue(self._plan(scratch=scratch), now)
             return True
-        if line.asking or not (scratch or on_keys):
-            return self._make_up(now)
-        if line.modes.watching and not line.world.same_rights(line.modes.user):
-            return self._make_up(now, OTHER_RIGHTS)
         if line.modes.watching and line.expect:
             return False  # the side connection must not be ahead of what the client sent before
+        if line.modes.watching and not line.world.same_rights(line.modes.user):
+            return self._ask_rights(scratch, on_keys)
+        return self._alone(scratch, on_keys, now)
+
+    def _ask_rights(self, scratch: bool, on_keys: bool) -> bool:
+        """Find out whether the client may do it; what it may not do the server refuses."""
+
+        def asked(allowed: bool | None, then: float) -> None:
+            if allowed is False:
+                self._let_pass("refused")
+            elif allowed is None and (scratch or on_keys):
+                self._make_up(then, OTHER_RIGHTS)
+            else:
+                self._alone(scratch, on_keys, then)
+
+        self.work.waiting = 1
+        rights.ask(self.line, self.work, asked)
+        return False
+
+    def _alone(self, scratch: bool, on_keys: bool, now: float) -> bool:
+        """In no transaction of the client's; False: not yet."""
+        if self.line.asking or not (scratch or on_keys):
+            return self._make_up(now)
         self.work.waiting = 1
         self._prove(scratch, on_keys, now)
         return False
@@ -202,8 +221,7 @@ class _Swallowing:
             if instead is not None:
                 self._queue(swallow.Plan((), instead, None, (), (), how), now, raw)
                 return True
-            inserted = insert(transaction, raw)
-            self._reply(b"+QUEUED\r\n", how, now, inserted)
+            self._reply(b"+QUEUED\r\n", how, now, insert(transaction, raw))
         else:
             self._reply(raw, how, now)
         return True
@@ -293,10 +311,9 @@ def _made_up(why: str) -> str:
 
 def scratch_usable(line: Line) -> bool:
     """Whether the scratch database is one for this client; in its transaction: as far as is known, and it stays out of it."""
-    if line.db == line.world.scratch_db:
-        return False
-    transaction = line.modes.transaction
-    return transaction is None or (line.means.scratch and not _selects(transaction))
+    transaction, elsewhere = line.modes.transaction, line.db != line.world.scratch_db
+    known = transaction is None or (line.means.scratch and not _selects(transaction))
+    return elsewhere and known
 
 
 def _selects(transaction: Transaction) -> bool:

@@ -45,7 +45,7 @@ class World:
     computed, used only while it is proven empty. `epoch`: what added to `now` gives seconds since 1970. `vanishing`: the
     keys, with their database, that are on their way out, and the connections whose command waits until they are gone.
     `address` is where clients reach the proxy, as MOVED names it.
-    `standby`: there is a second server. `user`: who the side connection is, None: nobody in particular.
+    `standby`: there is a second server. `user`: who the side connection is.
     """
 
     engine: Engine
@@ -55,7 +55,7 @@ class World:
     scratch_db: int = 15
     epoch: float = 0.0
     standby: bool = False
-    user: bytes | None = None
+    user: bytes = b"default"
     translates: bool = False
     #: It is one server that pretends to be a cluster: every command is looked at.
     pretends: bool = False
@@ -90,8 +90,8 @@ class World:
         self._forget()
 
     def same_rights(self, user: bytes) -> bool:
-        """Whether a client that is this user may be told what only the side connection was told: both are the same one, or anybody."""
-        return self.user is None or self.user == user
+        """Whether a client that is this user may be told what only the side connection was told: both are the same one."""
+        return self.user == user
 
     def unanswered(self, where: Literal["upstream", "standby"]) -> str:
         """Why a side connection to that server has given no answer, as a reason to skip."""

@@ -302,28 +302,6 @@ def test_aside():
         talk.expect_client(":7")
 
 
-@pytest.mark.parametrize(("user", "same"), [("low", False), ("boss", True)])
-def test_aside_is_another_user(user, same):
-    """What the side connection's user would be told is not for everybody: the reply is made up, from nothing that is stored."""
-    with Talk(DROP) as talk:
-        talk.world.user = b"boss"
-        talk.handshake(f"AUTH {user} pw", "+OK")
-        watching(talk)
-        talk.client("RPUSH k a")
-        if same:
-            talk.expect_side(*GATE)
-            talk.side()
-        talk.expect_client(":1")
-        why = "failed" if same else "is another user"
-        talk.expect_fired("drop_write", detail=f"{TABLE}: the side connection {why}")
-        if not same:
-            # What cannot be made up is the server's to answer, or to refuse.
-            talk.client("GETSET k a")
-            talk.expect_upstream("GETSET k a")
-            talk.upstream("-NOPERM no")
-            talk.expect_client("-NOPERM no")
-
-
 def test_aside_only_once_what_came_before_is_answered():
     """The side connection must not be ahead of what the client has sent."""
     with Talk(DROP) as talk:

@@ -6,6 +6,7 @@ no copy stays behind, and that the client's connection and transactions are as t
 
 import pytest
 
+from chaosproxy.core.swallowing import OTHER_RIGHTS
 from tests.calls import Call
 from tests.live.expected import MADE_UP, ON_KEYS, UNKNOWABLE
 from tests.live.more_calls import SOME
@@ -61,6 +62,18 @@ def test_users_with_few_rights(stand: Stand, rights: str):
                 told = client.raw(*call)
             stand.excused(call, plain, told, events, 2)
             after(stand, client, call)
+            stand._before = None
+            with stand.told(call) as events:
+                # It is computed aside, by a user who may do all.
+                client.send_bytes(
+                    b"".join(encode(*each) for each in (("WATCH", "watched_"), call, ("UNWATCH",)))
+                )
+                _, while_watching, _ = client.read(3)
+            stand.excused(call, plain, while_watching, events, 2)
+            if while_watching[:1] != b"-" and RIGHTS[rights] == ALL:
+                assert not any(OTHER_RIGHTS in event["detail"] for event in events), call
+            after(stand, client, call)
+            stand._before = None
             with stand.told(call) as events:
                 told_in_multi = direct_transaction(stand, client, call)
             compare_transactions(stand, call, in_multi, told_in_multi, events)

@@ -88,11 +88,15 @@ def test_no_more_than_the_urls_user(keeper, profile, state):
         assert what_is_told(keeper, proxy, state) == []
 
 
+@pytest.mark.parametrize("user", ["boss:boss@", ""])
 @pytest.mark.parametrize("state", STATES)
 @pytest.mark.parametrize("profile", PROFILES)
-def test_no_more_than_the_server_tells(keeper, profile, state):
-    """Nor where it has more: what only that user may read is in no reply to another one, be it watching or in a transaction."""
-    with serve_proxy(f"redis://boss:boss@127.0.0.1:{keeper.port}", PROFILES[profile]) as proxy:
+def test_no_more_than_the_server_tells(keeper, profile, state, user):
+    """Nor where it has more: what only that user may read is in no reply to another one, be it watching or in a transaction.
+
+    Without a user in the URL it is the server's default one, who may do all here.
+    """
+    with serve_proxy(f"redis://{user}127.0.0.1:{keeper.port}", PROFILES[profile]) as proxy:
         assert what_is_told(keeper, proxy, state) == []
 
 

@@ -160,11 +160,15 @@ def test_every_test_ends_the_same_way(suite: Path, tmp_path: Path, protocol: int
 
 @pytest.mark.parametrize("protocol", [2, 3])
 def test_every_test_ends_the_same_way_on_a_cluster(suite: Path, tmp_path: Path, protocol: int):
-    """The same on three primaries with a replica each: the cluster client's own tests, and all others that a cluster has."""
+    """The same on three primaries with a replica each: the cluster client's own tests, and all others that a cluster has.
+
+    One of them asks for nodes whose ports stand in a row, as the servers' own do.
+    """
+    port, *_ = (servers.free_port() for _ in range(6))
     with (
         clusters.running(3, 3, "redis82") as alone,
         clusters.running(3, 3, "redis82") as behind,
-        start_proxy(behind.url, "calm") as proxy,
+        start_proxy(behind.url, "calm", "--listen", f"127.0.0.1:{port}") as proxy,
     ):
         ports = (alone.nodes[0].port, proxy.port)
         found = compare(suite, ports, protocol, tmp_path, CLUSTER_FILES, CLUSTER_LEFT_OUT)
