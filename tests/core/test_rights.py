@@ -155,6 +155,7 @@ def test_let_go_in_the_meantime():
         talk.expect_client("$-1")
         told = [(event.fault, event.told) for event in talk.events()]
         assert told == [("drop_write", "nothing"), ("latency", "late")]
+        talk.expect_closed("close")
 
 
 def test_behind_what_came_before():
