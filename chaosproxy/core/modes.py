@@ -240,10 +240,10 @@ def _number(args: Args, index: int, otherwise: int) -> int:
         return otherwise
 
 
-def _multi(modes: Modes, _args: Args, _reply: ReplyFrame | None) -> None:
+def _multi(modes: Modes, _args: Args, reply: ReplyFrame | None) -> None:
     if modes.transaction is None:
         held = {kind: dict(names) for kind, names in modes.channels.items()}
-        modes.transaction = Transaction(modes.db, held)
+        modes.transaction = Transaction(modes.db, held, unanswered=reply is None)
 
 
 def _discard(modes: Modes, _args: Args, _reply: ReplyFrame | None) -> None:

@@ -129,8 +129,10 @@ class Returns:
     def _needs_whole(self, slot: Slot) -> bool:
         if slot.on_reply is not None:
             return True
-        line = self.line
+        line, element = self.line, slot.element
         transaction = line.modes.transaction
+        if element is not None and (transaction is None or transaction.unanswered):
+            return True  # it may be carried out at once
         if slot.name.upper == b"EXEC" and transaction is not None:
             if transaction.turns or transaction.looked_at:
                 return True
@@ -243,7 +245,7 @@ class Returns:
         """All frames of a slot are here (None: it gets none): settle what follows from them."""
         line = self.line
         upper = slot.name.upper
-        transaction = line.modes.transaction
+        transaction = self._transaction(upper, frame)
         queued = transaction is not None and upper not in modes.NEVER_QUEUED
         element = slot.element
         if transaction is not None and queued:
@@ -276,6 +278,15 @@ class Returns:
             why = "CLIENT REPLY in a transaction: EXEC's array will lack elements"
             passing.go_raw_or_end(self, now, why)
 
+    def _transaction(self, upper: bytes, frame: ReplyFrame | None) -> Transaction | None:
+        """The transaction that is under way: none if its MULTI, which was not answered, was refused, since this was carried out at once."""
+        now = self.line.modes
+        told = frame is not None and frame.kind != _ERROR and frame.header != b"+QUEUED"
+        unsure = now.transaction is not None and now.transaction.unanswered
+        if unsure and told and upper not in modes.NEVER_QUEUED:
+            now.transaction = None
+        return now.transaction
+
     def _noted(self, transaction: Transaction, slot: Slot) -> Element | None:
         """What is kept with a queued command: what was decided for it, unless there is too much of that already."""
         line, element, work = self.line, slot.element, slot.work
@@ -303,9 +314,11 @@ class Returns:
             undoing.settle(line, work, b"", now)
             drop(line, work, "no_reply")
         elif not queued:
-            raw = b"".join(slot.parts) if slot.whole else frame.header
+            raw = given = b"".join(slot.parts) if slot.whole else frame.header
+            if slot.element is not None and slot.element.change is not None:
+                raw = slot.element.change(raw)  # it was to be queued
             changed = apply_after(line, work, raw, slot, now)
-            if changed is not raw:
+            if changed is not given:
                 line.replace(slot, [changed])
         elif frame.kind == _ERROR:
             line.tell(work, "no", "error")

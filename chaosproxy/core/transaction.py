@@ -29,13 +29,17 @@ class Entry:
 
 @dataclass(slots=True)
 class Transaction:
-    """From MULTI's +OK to EXEC. `db` follows queued SELECTs, `channels` queued subscriptions."""
+    """From MULTI's +OK to EXEC. `db` follows queued SELECTs, `channels` queued subscriptions.
+
+    `unanswered`: there was no +OK, since its client wanted no reply; the server may have refused it.
+    """
 
     db: int
     channels: Channels
     entries: list[Entry] = field(default_factory=list)
     #: Bytes that are kept of its commands for the rules: they themselves, their keys' images, answers of ours.
     held: int = 0
+    unanswered: bool = False
 
     @property
     def turns(self) -> bool:

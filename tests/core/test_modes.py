@@ -238,6 +238,23 @@ def test_a_transaction_whose_multi_was_skipped(faults):
         talk.expect_client("+QUEUED", "*[+OK]", "+PONG")
 
 
+@pytest.mark.parametrize("faults", ["", ARMED])
+def test_a_transaction_whose_multi_was_refused_without_a_word(faults):
+    """MULTI may be forbidden: what is carried out behind it shows that it is no transaction, and what is refused does not."""
+    with Talk(faults) as talk:
+        talk.client("CLIENT REPLY SKIP", "MULTI", "INCR b")
+        talk.upstream("-NOPERM no")
+        assert talk.conversation._line.modes.transaction
+        talk.client("INCR a")
+        talk.upstream(":1")
+        assert not talk.conversation._line.modes.transaction
+        talk.client("SELECT 3", "EXEC")
+        talk.upstream("+OK", "-ERR EXEC without MULTI")
+        talk.expect_upstream("CLIENT REPLY SKIP", "MULTI", "INCR b", "INCR a", "SELECT 3", "EXEC")
+        talk.expect_client("-NOPERM no", ":1", "+OK", "-ERR EXEC without MULTI")
+        assert talk.conversation._line.db == 3
+
+
 @pytest.mark.parametrize(
     "error",
     [

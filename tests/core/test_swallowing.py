@@ -4,6 +4,8 @@ The dialogues for every mode of a connection are in tests/faults/test_drop_write
 order of things, and what becomes of them when the server or the side connection says no.
 """
 
+import re
+
 import pytest
 
 from chaosproxy.core.ending import ENDED
@@ -283,6 +285,26 @@ def test_in_the_scratch_database_itself():
 
 
 # -- while the client is watching: aside
+
+
+@pytest.mark.parametrize("sent", ["RPUSH k a", "LMPOP 1 k LEFT"])
+def test_a_transaction_that_never_began(sent):
+    """MULTI was refused and nobody heard of it: what was to run on copies in it has done so, and that is told, with the key's own name."""
+    with Talk(DROP.replace("RPUSH", "RPUSH, LMPOP")) as talk:
+        talk.client("CLIENT REPLY SKIP", "MULTI", sent)
+        asked = talk.heard("upstream")
+        copy = re.search(rb"k\S*:chaosproxy:[^\r]*", asked)[0]
+        mine = [b":7\r\n", b"*2\r\n$%d\r\n%s\r\n*1\r\n$1\r\nx\r\n" % (len(copy), copy)][
+            sent[0] == "L"
+        ]
+        talk.upstream(":0", ":1", mine, ":1")
+        talk.expect_client([":7", '*["k" *["x"]]'][sent[0] == "L"])
+        event = talk.expect_fired("drop_write", applied="no", told="ok", outcome="false_ok")
+        assert event.detail == "reply computed on temporary keys"
+        talk.client("PING")
+        talk.upstream("+PONG")
+        talk.expect_upstream("PING")
+        talk.expect_client("+PONG")
 
 
 def watching(talk: Talk) -> None:

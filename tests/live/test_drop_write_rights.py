@@ -137,3 +137,21 @@ def test_a_temporary_key_begins_as_the_real_one(stand: Stand, key: bytes):
         with stand.dropping(key, ON_KEYS):
             assert client.raw("BITOP", "NOT", key, key) == b":0\r\n"
     stand.verdict()
+
+
+@pytest.mark.parametrize(
+    "stand", [("redis70", False), ("valkey9", False)], indirect=True, ids=["redis70", "valkey9"]
+)
+def test_a_multi_that_is_refused_without_a_word(stand: Stand):
+    """What its client takes for a transaction is none: a write there is dropped and told of as any other."""
+    stand.use(DROP)
+    become(stand, f"{ALL} -multi")
+    with stand.proxy.connect() as client:
+        client.raw("AUTH", "little", "pw")
+        for call, answer in ((("INCR", "n"), b":8\r\n"), (("LPOP", "l"), b"$1\r\na\r\n")):
+            with stand.dropping(call, ON_KEYS):
+                client.send("CLIENT", "REPLY", "SKIP")
+                client.send("MULTI")
+                assert client.raw(*call) == answer
+                assert client.ask("EXEC").startswith("ERR EXEC without MULTI")
+    stand.verdict()
