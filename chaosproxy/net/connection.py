@@ -315,6 +315,7 @@ class Link:
         self.ended, self.relaying = True, False
         self._lane.close()
         self.entrance.take()
+        self.entrance.left()
         if self._upstream is not None:
             self._upstream.abort()
         self._alarm.set(None, 0)

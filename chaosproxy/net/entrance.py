@@ -6,7 +6,7 @@ what writes down that it met this.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 from typing import Final
 
@@ -62,7 +62,7 @@ class Entrance:
         """Wait as long as was decided; give what turns the client away (refuse, reset, error), or None."""
         if self._let_in is None:
             return None
-        ahead = deque(self._admitted)
+        ahead, self._admitted = deque(self._admitted), ()
         reason = "switched"
         try:
             while ahead and not self._let_in.is_set():
@@ -82,10 +82,18 @@ class Entrance:
             reason = "client_gone"
             raise
         finally:
-            for meeting in ahead:
-                fired = meeting.fired
-                self._record(Skipped(fired.fault, reason, fired.generation))
+            self._miss(ahead, reason)
         return None
+
+    def left(self) -> None:
+        """The client is gone, maybe before it has come as far as to meet anything."""
+        missed, self._admitted = self._admitted, ()
+        self._miss(missed, "client_gone")
+
+    def _miss(self, meetings: Iterable[Meeting], reason: str) -> None:
+        for meeting in meetings:
+            fired = meeting.fired
+            self._record(Skipped(fired.fault, reason, fired.generation))
 
     async def _wait(self, let_in: asyncio.Event, meeting: Meeting, delay: float) -> bool:
         """Let the client wait; False if that ended before its time, which is then what it met."""

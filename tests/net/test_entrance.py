@@ -7,7 +7,7 @@ import pytest
 
 from chaosproxy.core.admission import Meeting
 from chaosproxy.core.decision import Admit
-from chaosproxy.core.effect import Fired
+from chaosproxy.core.effect import Fired, Skipped
 from chaosproxy.net.entrance import EARLY, Entrance
 
 ERROR = Admit("error", raw=b"-ERR no\r\n")
@@ -131,3 +131,36 @@ def test_who_leaves_early_is_written_down(loop):
     assert (fired.told, fired.outcome) == ("nothing", "fail")
     assert fired.detail == "accept: the connection ended while it was kept waiting"
     assert skipped.reason == "client_gone"
+
+
+def test_gone_before_it_has_come_anywhere(loop):
+    """A client may be gone in the moment in which it came: what it would have met is written down as missed, once."""
+    heard = []
+
+    async def come_and_go():
+        entrance = Entrance([meeting(Admit("accept", 60)), meeting(ERROR)], heard.append)
+        coming = asyncio.ensure_future(entrance.pass_through())
+        coming.cancel()
+        await asyncio.wait([coming])
+        assert not heard  # it never ran
+        entrance.left()
+        entrance.left()
+
+    loop.run(come_and_go(), 59)
+    assert heard == [Skipped("x", "client_gone", 1)] * 2
+
+
+def test_gone_on_its_way(loop):
+    """One that waits already has written down itself what it missed."""
+    heard = []
+
+    async def come_and_go():
+        entrance = Entrance([meeting(Admit("accept_silent")), meeting(ERROR)], heard.append)
+        coming = asyncio.ensure_future(entrance.pass_through())
+        await asyncio.sleep(0)
+        coming.cancel()
+        await asyncio.wait([coming])
+        entrance.left()
+
+    loop.run(come_and_go(), 59)
+    assert heard == [meeting(Admit("accept_silent")).fired, Skipped("x", "client_gone", 1)]
