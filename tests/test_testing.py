@@ -122,15 +122,20 @@ def test_what_fired(proxy):
     assert proxy.fired("lie") == 2
 
 
-def test_what_a_client_was_told_has_fired(proxy, monkeypatch):
-    """Who has the reply finds the event, and the count, though they are written down after it; the next test finds neither."""
+def write_down_late(proxy, monkeypatch, seconds):
+    """Have each event written down so much later than its reply left."""
     record = proxy.service.journal.record
 
     def late(*args):
-        time.sleep(0.1)
+        time.sleep(seconds)
         record(*args)
 
     monkeypatch.setattr(proxy.service.journal, "record", late)
+
+
+def test_what_a_client_was_told_has_fired(proxy, monkeypatch):
+    """Who has the reply finds the event, and the count, though they are written down after it; the next test finds neither."""
+    write_down_late(proxy, monkeypatch, 0.1)
     proxy.use(yaml=LIE)
     assert get(proxy) == 1
     assert len(proxy.events("lie")) == 1
@@ -146,13 +151,7 @@ def test_what_a_client_was_told_has_fired(proxy, monkeypatch):
 
 def test_what_a_busy_machine_writes_down_late(proxy, monkeypatch):
     """Who has the reply finds the event also where the loop had no time for it for more than a second."""
-    record = proxy.service.journal.record
-
-    def late(*args):
-        time.sleep(1.5)
-        record(*args)
-
-    monkeypatch.setattr(proxy.service.journal, "record", late)
+    write_down_late(proxy, monkeypatch, 1.5)
     proxy.use(yaml=LIE)
     assert get(proxy) == 1
     assert len(proxy.events("lie")) == 1

@@ -12,7 +12,8 @@ from chaosproxy.core.line import Line
 from chaosproxy.core.live_rule import Chosen
 from chaosproxy.core.passing import TOO_LARGE
 from chaosproxy.core.resp import encode_command
-from chaosproxy.core.slot import Work
+from chaosproxy.core.slot import Element, Work
+from chaosproxy.core.transaction import Transaction
 from chaosproxy.core.value import errors_in
 
 Replies = Sequence[bytes] | None
@@ -140,3 +141,21 @@ def let_pass(line: Line, work: Work, chosen: Chosen, reason: str) -> bool:
     line.skip(chosen, reason)
     work.final = None
     return True
+
+
+def scratch_usable(line: Line) -> bool:
+    """Whether the scratch database is one for this client; in its transaction: as far as is known, and it stays out of it."""
+    if line.db == line.world.scratch_db:
+        return False
+    transaction = line.modes.transaction
+    return transaction is None or (line.means.scratch and not _selects(transaction))
+
+
+def _selects(transaction: Transaction) -> bool:
+    """Whether the client changes databases in it: its writes may be in the scratch database too by then."""
+    return any(
+        entry.args is not None
+        and (entry.args[0] or b"").upper() == b"SELECT"
+        and not (isinstance(entry.element, Element) and entry.element.hidden)
+        for entry in transaction.entries
+    )

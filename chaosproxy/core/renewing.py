@@ -15,14 +15,13 @@ from typing import Final
 
 from chaosproxy.core import modes, swallow, ttl
 from chaosproxy.core.before import send_instead
-from chaosproxy.core.computing import Computed, Computing, let_pass
+from chaosproxy.core.computing import Computed, Computing, let_pass, scratch_usable
 from chaosproxy.core.decision import Swallow
 from chaosproxy.core.ending import end, hidden, local
 from chaosproxy.core.line import Line
 from chaosproxy.core.live_rule import Chosen
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Slot, Told, Work
-from chaosproxy.core.swallowing import scratch_usable
 
 _NUMBER: Final = re.compile(rb":([0-9]+)\r\n")
 NOT_LONGER: Final = "not_longer"

@@ -280,12 +280,12 @@ class Returns:
 
     def _transaction(self, upper: bytes, frame: ReplyFrame | None) -> Transaction | None:
         """The transaction that is under way: none if its MULTI, which was not answered, was refused, since this was carried out at once."""
-        now = self.line.modes
+        state = self.line.modes
         told = frame is not None and frame.kind != _ERROR and frame.header != b"+QUEUED"
-        unsure = now.transaction is not None and now.transaction.unanswered
+        unsure = state.transaction is not None and state.transaction.unanswered
         if unsure and told and upper not in modes.NEVER_QUEUED:
-            now.transaction = None
-        return now.transaction
+            state.transaction = None
+        return state.transaction
 
     def _noted(self, transaction: Transaction, slot: Slot) -> Element | None:
         """What is kept with a queued command: what was decided for it, unless there is too much of that already."""

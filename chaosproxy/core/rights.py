@@ -12,7 +12,7 @@ from chaosproxy.core.slot import Work
 
 #: What these may do depends on more than they show: on what a script calls, on keys that are named by patterns.
 _MORE: Final = frozenset(
-    "EVAL EVALSHA EVAL_RO EVALSHA_RO FCALL FCALL_RO SORT SORT_RO".split()  # noqa: SIM905 - a list
+    {"EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO", "FCALL", "FCALL_RO", "SORT", "SORT_RO"}
 )
 
 

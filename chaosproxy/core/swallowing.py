@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from chaosproxy.core import modes, reply_maker, rights, swallow
-from chaosproxy.core.computing import Replies, carry, let_pass
+from chaosproxy.core.computing import Replies, carry, let_pass, scratch_usable
 from chaosproxy.core.effect import Outcome
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.ending import REFUSED, end, hidden, insert, local
@@ -16,7 +16,6 @@ from chaosproxy.core.live_rule import Chosen
 from chaosproxy.core.passing import TOO_LARGE
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Slot, Work
-from chaosproxy.core.transaction import Transaction
 from chaosproxy.core.value import errors_in
 
 NO_COPIES = "no copies can be made"
@@ -307,23 +306,6 @@ class _Swallowing:
 
 def _made_up(why: str) -> str:
     return "reply made from the reply table" + (f": {why}" if why else "")
-
-
-def scratch_usable(line: Line) -> bool:
-    """Whether the scratch database is one for this client; in its transaction: as far as is known, and it stays out of it."""
-    transaction, elsewhere = line.modes.transaction, line.db != line.world.scratch_db
-    known = transaction is None or (line.means.scratch and not _selects(transaction))
-    return elsewhere and known
-
-
-def _selects(transaction: Transaction) -> bool:
-    """Whether the client changes databases in it: its writes may be in the scratch database too by then."""
-    return any(
-        entry.args is not None
-        and (entry.args[0] or b"").upper() == b"SELECT"
-        and not (isinstance(entry.element, Element) and entry.element.hidden)
-        for entry in transaction.entries
-    )
 
 
 def _nothing(_replies: Replies, _now: float) -> None:
