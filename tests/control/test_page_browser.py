@@ -8,7 +8,7 @@ from playwright.async_api import expect
 
 from tests import servers
 from tests.clients import installs
-from tests.control.viewing import call, pipeline, put, viewing
+from tests.control.viewing import call, pipeline, put, until, viewing
 from tests.proxying import start_proxy
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -622,6 +622,23 @@ async def test_an_old_answer_takes_nothing_back(browser, proxy, tmp_path):
         put(proxy, name="slow-redis")
         await expect(view.fact("Profile")).to_have_text("slow-redis")
         assert await view.page.evaluate("window.shown") == ["slow-redis"]
+
+
+async def test_forgotten_events_stay_forgotten(browser, proxy, tmp_path):
+    """An answer with events that comes after they were forgotten, and was asked for before, does not bring them back; later ones come."""
+    async with viewing(browser, proxy, tmp_path) as view:
+        await view.see(MIXED)
+        late = await view.hold("/events?after=*&wait=*")
+        await until(lambda: late.taken, "the page to ask")
+        play(proxy)
+        await late.wait()
+        await view.page.get_by_role("button", name="Forget events").click()
+        await expect(view.status).to_contain_text("The events are forgotten")
+        await late.let_go()
+        with proxy.connect() as wire:
+            wire.ask("INCR", "count")
+        await expect(view.page.locator("#events tr")).to_have_count(1)
+        await expect(view.page.locator("#events tr")).to_contain_text("INCR")
 
 
 async def test_chosen_while_something_comes_into_force(browser, proxy, tmp_path):

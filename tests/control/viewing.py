@@ -99,18 +99,18 @@ class View:
 
 
 class Held:
-    """The answer to one request, as it was when that was asked: it comes once it is let go."""
+    """The answer to one request, as it was when that was asked: it comes once it is let go. `taken`: the request was made."""
 
     def __init__(self) -> None:
         self._kept: asyncio.Future[tuple[Route, APIResponse]] = asyncio.Future()
-        self._taken = False
+        self.taken = False
 
     async def keep(self, route: Route) -> None:
         """Have a request answered, and keep that if it is the first one."""
-        if self._taken or route.request.method != "GET":
+        if self.taken or route.request.method != "GET":
             await route.continue_()
         else:
-            self._taken = True
+            self.taken = True
             self._kept.set_result((route, await route.fetch(max_retries=5)))
 
     async def wait(self) -> None:

@@ -20,6 +20,8 @@ let kept = [];
 let last = null;
 /** Whose events these are. */
 let run = null;
+/** Up to which number they are forgotten: an answer that is on its way may still have some of those. */
+let forgotten = 0;
 let shown = PAGE;
 let drawing = 0;
 const open = new Set();
@@ -37,11 +39,13 @@ async function look() {
     kept = [];
     open.clear();
     last = null;
+    forgotten = 0;
     draw();
     return;
   }
   last = said.last;
-  if (said.events.length > 0) take(said.events);
+  const fresh = said.events.filter((event) => event.n > forgotten);
+  if (fresh.length > 0) take(fresh);
   else if (drawing === 0 && kept.length === 0) draw();
 }
 
@@ -167,7 +171,8 @@ function moreRow(event) {
 async function forget() {
   const done = await attempt("The events are forgotten; an events file keeps its own", () => ask("DELETE", "/events"));
   if (done) {
-    kept = [];
+    forgotten = done.last;
+    kept = kept.filter((event) => event.n > forgotten);
     open.clear();
     draw();
   }
