@@ -9,8 +9,8 @@ from pathlib import Path
 
 from chaosproxy.core.replay import Recording
 
-#: A line longer than this is no event, in bytes.
-_LONGEST = 1 << 20
+#: What the profile that a run begins with is called in its events; the header tells of no other.
+_FIRST = "1"
 
 
 class RecordingError(Exception):
@@ -43,22 +43,26 @@ def read_recording(path: Path) -> RecordedRun:
         raise RecordingError(
             f"{path}:1: the first line should say seed, profile and profile_sha256, as --events writes it"
         )
-    generations = {event.get("generation") for event in events}
-    if len(generations) > 1:
-        raise RecordingError(
-            f"{path}: it holds events of {len(generations)} profiles, one after the other; only a run with one can be replayed"
-        )
     try:
         recording = Recording.of(events)
     except ValueError as error:
         raise RecordingError(f"{path}: {error}") from None
+    generations = {json.dumps(event.get("generation")) for event in events}
+    if len(generations) > 1:
+        raise RecordingError(
+            f"{path}: it holds events of {len(generations)} profiles, one after the other; only a run with one can be replayed"
+        )
+    if generations - {_FIRST}:
+        raise RecordingError(
+            f"{path}: its events are of a profile that came later; only a run with one can be replayed"
+        )
     last = max((int(str(event["n"])) for event in events), default=0)
     return RecordedRun(seed, profile, digest, recording, last - len(events))
 
 
 def _object(path: Path, number: int, line: bytes) -> dict[str, object]:
     try:
-        value = json.loads(line) if len(line) <= _LONGEST else None
+        value = json.loads(line)
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):

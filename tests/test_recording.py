@@ -1,5 +1,6 @@
 """Events files read back: what is in them, and what is told of a file that is none."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -44,9 +45,18 @@ def test_what_it_lacks(tmp_path: Path):
             "{path}:1: the first line should say seed, profile and profile_sha256, as --events writes it",
         ),
         (
-            HEADER + EVENT + EVENT.replace('"generation": 1', '"generation": 2'),
+            HEADER + EVENT + EVENT.replace('"n": 1, "generation": 1', '"n": 2, "generation": 2'),
             "{path}: it holds events of 2 profiles, one after the other; only a run with one can be replayed",
         ),
+        (
+            HEADER + EVENT.replace('"generation": 1', '"generation": 2'),
+            "{path}: its events are of a profile that came later; only a run with one can be replayed",
+        ),
+        (
+            HEADER + EVENT.replace('"generation": 1', '"generation": []'),
+            "{path}: its events are of a profile that came later; only a run with one can be replayed",
+        ),
+        (HEADER + EVENT + EVENT, "{path}: event 1 stands in it twice"),
     ],
 )
 def test_no_recording(tmp_path: Path, text: str, says: str):
@@ -56,6 +66,14 @@ def test_no_recording(tmp_path: Path, text: str, says: str):
     with pytest.raises(RecordingError) as error:
         read_recording(path)
     assert str(error.value) == says.format(path=path)
+
+
+def test_a_large_event(tmp_path: Path):
+    """A command may have had any number of keys, and its event names them all."""
+    path = tmp_path / "events.jsonl"
+    keys = [f"chat:{number}" for number in range(200_000)]
+    path.write_text(HEADER + json.dumps(json.loads(EVENT) | {"keys": keys}) + "\n")
+    assert len(read_recording(path).recording.unplayed()) == 1
 
 
 def test_no_event(tmp_path: Path):

@@ -97,6 +97,17 @@ def test_seeds(redis70, given, own, asked, seed):
         assert proxy.seed == seed
 
 
+def test_what_came_before_shifts_nothing(proxy):
+    """With one seed a profile does the same whenever it comes into force, also where it counts per connection."""
+    rolled = LIE.replace("name: lie,", "name: lie, when: {chance: 50%, per: connection},")
+
+    def fell():
+        with proxy.use(yaml=rolled, seed=7), client(proxy) as first, client(proxy) as second:
+            return [[each.ask("GET", "k") for _ in range(20)] for each in (first, second)]
+
+    assert fell() == fell()
+
+
 def test_trigger(proxy):
     """By hand."""
     proxy.use(yaml=MANUAL)

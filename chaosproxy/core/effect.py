@@ -119,7 +119,8 @@ class Fired:
     delay: float | None = None
     draw: float | None = None
     detail: str = ""
-    #: what the rule counts over (a key, a connection's number), and the match's place there; a replay finds it by these.
+    #: what the rule counts over (a key; a connection, by its number since the profile came into force), and the match's place there; a
+    #: replay finds it by these.
     per: str = ""
     ordinal: int = 0
     #: The acknowledged writes that a failover has lost: name, keys, how many of these.

@@ -76,7 +76,7 @@ class Engine:
 
     def _live(self, rule: Rule, first: int) -> LiveRule:
         match = CompiledMatch(rule.match, self.seed, rule.name, self._fired_at, first)
-        counter = Counter(rule.when, self.seed, rule.name, self.since, self.recording)
+        counter = Counter(rule.when, self.seed, rule.name, self.since, self.recording, first)
         return LiveRule(rule, match, counter, self.generation, self.since)
 
     def _fired_at(self, name: str) -> float | None:

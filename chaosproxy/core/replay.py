@@ -8,6 +8,7 @@ there had been since the profile came into force. That does not depend on time, 
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +47,17 @@ class Recording:
 
     @classmethod
     def of(cls, events: Iterable[Mapping[str, object]]) -> "Recording":
-        """Read events as the journal writes them; raises ValueError for what is no event of its kind."""
+        """Read events as the journal writes them; raises ValueError for what is no event of its kind, or stands there twice."""
         recording = cls()
+        numbers: set[int] = set()
         for event in events:
             try:
                 recorded = _read(event)
             except (KeyError, TypeError, ValueError) as error:
                 raise ValueError(f"no event to replay: {event!r:.100}") from error
+            if recorded.n in numbers:
+                raise ValueError(f"event {recorded.n} stands in it twice")
+            numbers.add(recorded.n)
             place = (recorded.per, recorded.ordinal)
             if not recorded.ordinal:  # it follows from another event
                 continue
@@ -105,15 +110,24 @@ def _scope(per: str) -> str:
 
 
 def _read(event: Mapping[str, object]) -> Recorded:
-    delay, draw = event.get("delay"), event.get("draw")
+    delay, draw, n = event.get("delay"), event.get("draw"), int(str(event["n"]))
+    if n < 1:
+        raise ValueError("events are numbered from 1")
     return Recorded(
-        n=int(str(event["n"])),
+        n=n,
         fault=str(event["fault"]),
         per=str(event.get("per", "")),
         ordinal=int(str(event["ordinal"])),
         match=int(str(event["match"])),
         digest=str(event["digest"]),
-        delay=None if delay is None else float(str(delay)),
-        draw=None if draw is None else float(str(draw)),
+        delay=None if delay is None else _number(delay),
+        draw=None if draw is None else _number(draw),
         command=str(event["command"]),
     )
+
+
+def _number(value: object) -> float:
+    number = float(str(value))
+    if not 0 <= number < inf:  # nor is it no number at all
+        raise ValueError("neither seconds nor a roll")
+    return number

@@ -51,17 +51,27 @@ class Allowance:
 
 
 class Counter:
-    """One rule's `when`. `since` is the time the profile came into force; `recording` is what to fire in a replay."""
+    """One rule's `when`. `since` is the time the profile came into force; `recording` is what to fire in a replay.
+
+    `first` is the number of the first connection that comes after that: it counts as 1, and whoever was there before as 0 and less.
+    """
 
     __slots__ = (
-        "_allowances", "_armed", "_counted", "_counts", "_divided", "_enabled", "_name", "_numbered", "_prefix", "_reason", "_recording",
-        "_requests", "_rolls", "_seen", "_selected", "_since", "_timed", "_when", "allowance", "spends",
+        "_allowances", "_armed", "_before", "_counted", "_counts", "_divided", "_enabled", "_name", "_numbered", "_prefix", "_reason",
+        "_recording", "_requests", "_rolls", "_seen", "_selected", "_since", "_timed", "_when", "allowance", "spends",
     )  # fmt: skip
 
-    def __init__(
-        self, when: When, seed: int, name: str, since: float, recording: Recording | None = None
+    def __init__(  # noqa: PLR0917 - what a rule is made with
+        self,
+        when: When,
+        seed: int,
+        name: str,
+        since: float,
+        recording: Recording | None = None,
+        first: int = 1,
     ) -> None:
         self._when = when
+        self._before = first - 1
         self._name = name
         self._prefix = f"{seed}/{name}/"
         self._rolls = Rolls(self._prefix)
@@ -239,7 +249,8 @@ class Counter:
     def _scope(self, exchange: Exchange, key: bytes | None) -> str:
         """What this match counts in, where that is not the whole fault: its key, or its connection."""
         if self._when.per == "connection":
-            return str(exchange.connection)
+            # As the profile has met them: what came before it, on however many connections, is not its own.
+            return str(exchange.connection - self._before)
         if key is not None and len(key) > LONGEST_KEY:
             return f"blake2b:{blake2b(key).hexdigest()}"
         return "" if key is None else key.decode("latin-1")

@@ -73,3 +73,19 @@ def test_no_number():
     """Nor can what has words in a number's place."""
     with pytest.raises(ValueError, match="no event to replay"):
         Recording.of([event(1, ordinal="first")])
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"delay": -1.0}, {"delay": float("nan")}, {"delay": float("inf")}, {"draw": "x"}, {"n": 0}],
+)
+def test_no_such_number(more: dict[str, object]):
+    """A delay, a roll or a number that no event can have is damage, and nothing is replayed with it."""
+    with pytest.raises(ValueError, match="no event to replay"):
+        Recording.of([event(1, **more)] if "n" not in more else [event(1) | more])
+
+
+def test_an_event_twice():
+    """No event stands in a recording twice, or its number would say that others are there."""
+    with pytest.raises(ValueError, match="event 2 stands in it twice"):
+        Recording.of([event(1), event(2), event(2)])

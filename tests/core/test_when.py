@@ -100,6 +100,19 @@ def test_chance_is_drawn_from_a_stream_of_its_own():
     assert mixed == alone
 
 
+def test_connections_are_numbered_from_when_the_profile_came():
+    """What came before it, on however many connections, shifts no roll of a profile that counts per connection."""
+    when = When(chance=0.5, per="connection")
+    begun, later = Counter(when, 7, "rule", 0.0), Counter(when, 7, "rule", 9.0, first=41)
+    numbers = [each for each in (0, 1, 2, 3) for _ in range(20)]
+    fell = [number(begun, connection=each) for each in numbers]
+    assert fell[20:40] != fell[40:60] != fell[60:]
+    assert [number(later, connection=each + 40) for each in numbers] == fell
+    turn = Counter(When(per="connection"), 7, "rule", 9.0, first=41).take(exchange(42), None, 9.0)
+    assert isinstance(turn, Turn)
+    assert turn.per == "2"
+
+
 def test_a_turn_says_how_it_came_about():
     """Its roll, its stream, its scope, and which match it was, counted or not."""
     counter = Counter(When(chance=1.0, per="key", from_=2.0), 7, "rule", 0.0)
