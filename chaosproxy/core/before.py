@@ -178,10 +178,11 @@ def has_run(line: Line, work: Work, now: float) -> bool:
 
     What goes aside may not be ahead of what the client sent before: it waits until that is answered.
     """
-    here = line.takes_ours
+    here = line.takes_ours(keys=True)
     if not work.running:
         leaving = _leaving(work)
-        if line.expect and (leaving or (not here and remembering.concerns(line, work))):
+        aside = not here and (work.runs or remembering.concerns(line, work))
+        if line.expect and (leaving or aside):
             return False
         if any(_waits_for_others(line, each) for each in leaving):
             return False
@@ -209,7 +210,7 @@ def _run_before(line: Line, work: Work, now: float) -> None:
 
 def _run(line: Line, work: Work, told: Told, run: Run, now: float) -> None:
     requests = run.requests(told.chosen.key)
-    here = line.takes_ours and run.where == "upstream"
+    here = line.takes_ours(keys=True) and run.where == "upstream"
     # What follows on the same connection comes after it anyway.
     work.waiting += not here
     told.detail = "" if here else NOT_KNOWN

@@ -19,7 +19,7 @@ from chaosproxy.core.transaction import Entry, Transaction
 REFUSED = (b"CHAOSPROXY.REFUSED",)
 #: Said of a write whose reply was still being computed.
 ENDED = "the connection ended before there was a reply"
-#: Takes the place of a command that never leaves, where the server waits for one (after CLIENT REPLY SKIP, ASKING).
+#: Takes the place of a command that never leaves, where the server waits for one (after CLIENT REPLY SKIP, ASKING, CLIENT CACHING).
 PLACEHOLDER = (b"PING",)
 #: Errors that EXEC answers as they are; the reason for any other is told in an EXECABORT.
 _OF_EXEC = (b"-EXECABORT ", b"-MOVED ", b"-ASK ", b"-TRYAGAIN ", b"-CROSSSLOT ", b"-CLUSTERDOWN ")
@@ -36,7 +36,7 @@ def local(line: Line, work: Work, raw: bytes, now: float) -> bool:
     if line.modes.skip:  # which is settled only when nothing is unanswered
         line.out_upstream.append(encode_command(*PLACEHOLDER))
         line.modes.settle(PLACEHOLDER[0], PLACEHOLDER, None)
-    elif line.asking:
+    elif line.asking or line.caching:
         hidden(line, PLACEHOLDER, now)
     return answers
 

@@ -196,7 +196,7 @@ class Intake:
             if gate and not work.gated and line.modes.transaction is None:
                 work.gated = True
                 line.means = swallow.UNKNOWN
-                if line.takes_ours:
+                if line.takes_ours(keys=False):
                     self._gate(now)
                     return False
             exchange = work.exchange

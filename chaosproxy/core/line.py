@@ -145,10 +145,18 @@ class Line:
         return self.modes.asking and not self.expect
 
     @property
-    def takes_ours(self) -> bool:
-        """Whether a request of our own can go on the client's connection, and gets its own reply."""
+    def caching(self) -> bool:
+        """Whether the next command is the one that CLIENT CACHING was for."""
+        return self.modes.caching and not self.expect
+
+    def takes_ours(self, *, keys: bool) -> bool:
+        """Whether a request of our own (on `keys`) can go on the client's connection, and gets its own reply.
+
+        On keys none can where the server tells the client which have changed: those that ours read, and not those they write.
+        """
         modes = self.modes
-        return not (modes.transaction or modes.restricted or self.asking) and modes.answers
+        away = modes.transaction or modes.restricted or (keys and modes.tracking)
+        return not (away or self.asking or self.caching) and modes.answers
 
     @property
     def db(self) -> int:
@@ -283,19 +291,11 @@ class Line:
         detail: str = "",
     ) -> None:
         """A fault has acted: write it down."""
-        self.effects.append(
-            fired(
-                chosen.live,
-                chosen.turn,
-                work.exchange,
-                self.now,
-                applied=applied,
-                told=told,
-                outcome=outcome,
-                delay=delay,
-                detail=detail,
-            )
-        )
+        event = fired(
+            chosen.live, chosen.turn, work.exchange, self.now,
+            applied=applied, told=told, outcome=outcome, delay=delay, detail=detail,
+        )  # fmt: skip
+        self.effects.append(event)
 
     def skip(self, chosen: Chosen, reason: str) -> None:
         """A rule was chosen and could not act: write down why."""

@@ -18,6 +18,7 @@ SYNC, PSYNC                           not RESP any more: the connection is hande
 POST, Host:                           nor is this: HTTP, at which the server ends the connection
 QUIT, SHUTDOWN                        at most one reply, then the end
 ASKING                                one reply; the next command, and only that, is meant for a migrating slot
+CLIENT TRACKING, CLIENT CACHING       one reply; the server remembers what is read from then on, or by the next command
 ====================================  =========================================================================
 
 Source: the Redis protocol specification, the pages of the commands named, and trials on Redis 6.2 to 8.2 and Valkey 9.
@@ -74,13 +75,15 @@ class Modes:
     replies: bool = True
     skip: bool = False
     asking: bool = False
+    tracking: bool = False
+    caching: bool = False
     monitor: bool = False
     channels: Channels = field(default_factory=lambda: _NO_CHANNELS)
 
     @property
     def simple(self) -> bool:
         """Whether every command gets just one reply, and nothing else comes: no transaction, no suppression, no messages."""
-        special = self.skip or self.asking or self.monitor or self.subscribed
+        special = self.skip or self.asking or self.caching or self.monitor or self.subscribed
         return self.replies and self.transaction is None and not special
 
     @property
@@ -160,6 +163,7 @@ class Modes:
         """
         if not (name == b"ASKING" or (name == b"CLIENT" and self.skip)):
             self.asking = False
+        self.caching = self.caching and name == b"CLIENT"
         skipped, self.skip = self.skip, False
         if self._queue(name, args, reply, element):
             return
@@ -282,15 +286,19 @@ def _auth(modes: Modes, args: Args, _reply: ReplyFrame | None) -> None:
 
 
 def _client(modes: Modes, args: Args, _reply: ReplyFrame | None) -> None:
-    match reply_word(args):
-        case b"OFF":
+    match reply_word(args), [(arg or b"").upper() for arg in args[1:3]]:
+        case b"OFF", _:
             modes.replies = False
-        case b"ON":
+        case b"ON", _:
             modes.replies = True
-        case b"SKIP" if modes.replies:
+        case b"SKIP", _ if modes.replies:
             modes.skip = True
-        case _ if len(args) == 3 and (args[1] or b"").upper() == b"SETNAME":
+        case _, [b"SETNAME", _] if len(args) == 3:
             modes.name = args[2] or b""
+        case _, [b"TRACKING", word]:
+            modes.tracking = word == b"ON"
+        case _, [b"CACHING", _]:
+            modes.caching = True
 
 
 def _reset(modes: Modes, _args: Args, _reply: ReplyFrame | None) -> None:

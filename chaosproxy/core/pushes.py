@@ -6,7 +6,7 @@ Takes a push or message, and what is owed to the client behind it; gives a slot 
 from chaosproxy.core.after import apply_after, drop
 from chaosproxy.core.command import Command
 from chaosproxy.core.line import Line
-from chaosproxy.core.reply import ReplyFrame
+from chaosproxy.core.reply import ReplyFrame, elements, frames_of
 from chaosproxy.core.slot import Slot, Work
 from chaosproxy.core.syntax import CONFIRMATIONS, ProtocolError
 from chaosproxy.core.value import decode
@@ -35,6 +35,19 @@ def meet_rules(line: Line, frame: ReplyFrame, owed: Slot | None, now: float) -> 
     line.replace(slot, [apply_after(line, work, frame.raw, slot, now)])
     _put_before(line, owed, slot)
     return True
+
+
+def let_out(slot: Slot | None, frame: ReplyFrame) -> list[ReplyFrame]:
+    """Take out of the array of an EXEC of ours what its server says to the client in the middle of it (Redis 6.2), and never again."""
+    if slot is None or slot.on_reply is None or slot.name.upper != b"EXEC" or not frame.whole:
+        return []
+    try:
+        header, parts, pushes = elements(frame.raw)
+    except ProtocolError:  # it was not carried out
+        return []
+    if pushes:
+        frame.raw = b"".join((header, *parts))
+    return frames_of(b"".join(pushes))
 
 
 def _is_one(slot: Slot) -> bool:

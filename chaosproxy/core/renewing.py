@@ -139,7 +139,7 @@ class _Withholding:
 
 
 def _ask(line: Line, work: Work, chosen: Chosen, args: tuple[bytes, ...], now: float) -> bool:
-    here = line.takes_ours
+    here = line.takes_ours(keys=True)
     if not here and line.expect:
         return False
     work.waiting = 1

@@ -14,7 +14,7 @@ from chaosproxy.core.framers import NO_REPLIES, own
 from chaosproxy.core.leaving import Leaving
 from chaosproxy.core.line import Line
 from chaosproxy.core.memory import COST
-from chaosproxy.core.pushes import meet_rules
+from chaosproxy.core.pushes import let_out, meet_rules
 from chaosproxy.core.reply import ReplyFrame, elements
 from chaosproxy.core.slot import Element, Slot, Work
 from chaosproxy.core.strides import cut_replies, is_reply
@@ -32,8 +32,7 @@ class Returns:
     __slots__ = ("_kept", "framer", "leaving", "line", "push")
 
     def __init__(self, line: Line) -> None:
-        self.line = line
-        self.framer = NO_REPLIES
+        self.line, self.framer = line, NO_REPLIES
         self.leaving = Leaving(line, self)
         #: The place of a push that passes as it comes.
         self.push: Slot | None = None
@@ -151,6 +150,8 @@ class Returns:
         if line.translate is not None and frame.whole:
             args = slot.args if slot is not None else ()
             frame.raw = addresses.in_frame(line.translate, args, frame)
+        for aside in let_out(slot, frame):
+            self._unsolicited(aside, now)
         # A HELLO before it in the same transaction may have made it a push already.
         confirmation = frame.head in CONFIRMATIONS and frame.kind in (line.modes.confirms_as, _PUSH)
         asked = confirmation and slot is not None and self._asks_for(slot, frame.head)

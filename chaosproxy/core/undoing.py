@@ -76,7 +76,9 @@ def _take_down(line: Line, work: Work, log: UndoLog, works: Sequence[Work], now:
     places = log.reach([*(place for each, _ in found for place in each), *moved])
     if not places:
         return True
-    aside = not line.takes_ours or any(db not in (line.db, EVERYTHING[0]) for db, _ in places)
+    aside = not line.takes_ours(keys=True) or any(
+        db not in (line.db, EVERYTHING[0]) for db, _ in places
+    )
     if aside and line.expect:
         return False
     if not log.claim(written, places):

@@ -16,7 +16,8 @@ class DropWrite(Fault):
     """The write has no effect, whatever the client is told.
 
     `tell: ok` answers with the reply the server would have given, inside MULTI too; the event's detail says how it was
-    made. Commands that are no writes are left alone, and so are blocking ones that would wait.
+    made. Commands that are no writes are left alone, and so are blocking ones that would wait. A client that caches the key (CLIENT
+    TRACKING) may be told that it has changed, and finds it as it was.
     """
 
     positions = (Position.BEFORE_FORWARD,)

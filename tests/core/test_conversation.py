@@ -324,6 +324,19 @@ def test_asking_is_for_one_command():
         talk.upstream("+PONG")
 
 
+def test_caching_is_for_one_command():
+    """CLIENT CACHING is used up like this too, and not by another CLIENT."""
+    rule = "- {fault: reply, match: {commands: GET}, at: before_forward, value: made}"
+    with Talk(rule) as talk:
+        talk.handshake("CLIENT TRACKING ON OPTIN REDIRECT 5", "+OK")
+        talk.handshake("CLIENT CACHING YES", "+OK")
+        talk.handshake("CLIENT GETREDIR", ":5")
+        talk.client("GET a", "GET b")
+        talk.expect_upstream("PING")
+        talk.expect_client('"made"', '"made"')
+        talk.upstream("+PONG")
+
+
 def test_what_is_answered_is_not_repeated():
     """A write that ends before it is forwarded is not applied twice either, and the rule says why."""
     rules = """

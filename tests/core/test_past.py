@@ -6,6 +6,9 @@ from chaosproxy.core.memory import Image
 from tests.conversation import GATE, PROVEN, Talk, reply
 from tests.stale import computed, stale
 
+#: What a computation aside is answered.
+ASIDE = ("+OK", *["+QUEUED"] * 5, '*[+OK +OK "old" :1 +OK]')
+
 
 def both(function):
     """Run a test in RESP2 and RESP3."""
@@ -203,3 +206,51 @@ def test_other_rules():
         talk.expect_fired("early", delay=1.0)
         talk.expect_fired("stale_read")
         assert talk.skipped("late") == ["ended"]
+
+
+@both
+def test_a_client_that_caches(protocol):
+    """Computed aside, so that nothing of it is remembered for the client, and sent as well: of what it caches it hears when that changes."""
+    with stale("a", protocol=protocol) as talk:
+        talk.handshake("CLIENT TRACKING ON OPTIN", "+OK")
+        talk.handshake("CLIENT CACHING YES", "+OK")
+        talk.client("GET a", "GET b")
+        talk.expect_side(*GATE, protocol=protocol)
+        talk.expect_silence()
+        talk.side(*PROVEN)
+        talk.expect_silence()
+        talk.side(*ASIDE)
+        talk.expect_upstream("GET a", "GET b")
+        talk.upstream('"new"', '"b"')
+        talk.expect_client('"old"', '"b"')
+        event = talk.expect_fired(
+            "stale_read", applied="yes", told="ok", outcome="ok", keys=(b"a",)
+        )
+        assert event.detail == "1 of 1 keys as they were; reply computed in scratch database 15"
+
+
+def test_a_client_that_caches_in_a_transaction():
+    """The read is queued, and its element is the old one; CLIENT TRACKING OFF is the end of that."""
+    with stale("a", protocol=3) as talk:
+        talk.handshake("CLIENT TRACKING ON", "+OK")
+        talk.handshake("MULTI", "+OK")
+        talk.client("GET a")
+        talk.expect_side(*GATE)
+        talk.side(*PROVEN)
+        talk.side(*ASIDE)
+        talk.expect_upstream("GET a")
+        talk.upstream("+QUEUED")
+        talk.expect_client("+QUEUED")
+        talk.client("EXEC")
+        talk.expect_upstream("EXEC")
+        talk.upstream('*["new"]')
+        talk.expect_client('*["old"]')
+        talk.expect_fired("stale_read", applied="yes", told="ok")
+        talk.handshake("CLIENT TRACKING OFF", "+OK")
+        talk.client("GET a")
+        talk.expect_upstream(*GATE)
+        talk.upstream(*PROVEN)
+        talk.heard("upstream")
+        talk.upstream(computed("+OK", "+OK", '"old"', ":1", "+OK"))
+        talk.expect_client('"old"')
+        talk.expect_fired("stale_read", applied="no", told="ok")

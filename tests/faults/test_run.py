@@ -51,7 +51,14 @@ def test_without_a_key():
 
 @pytest.mark.parametrize(
     ("sent", "answer"),
-    [("MULTI", "+OK"), ("CLIENT REPLY OFF", None), ("CLIENT REPLY SKIP", None), ("ASKING", "+OK")],
+    [
+        ("MULTI", "+OK"),
+        ("CLIENT REPLY OFF", None),
+        ("CLIENT REPLY SKIP", None),
+        ("ASKING", "+OK"),
+        ("CLIENT TRACKING on NOLOOP", "+OK"),
+        ("CLIENT CACHING YES", "+OK"),
+    ],
 )
 def test_aside(sent, answer):
     """Where nothing of ours may go on the client's connection the side connection runs them, and the command waits."""
@@ -65,6 +72,34 @@ def test_aside(sent, answer):
         talk.expect_silence()
         talk.side(":1", ":0")
         assert talk.heard("upstream").startswith(b"*3\r\n$3\r\nSET")
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["CLIENT TRACKING OFF", "RESET", "CLIENT TRACKING ON PREFIX no"],
+    ids=["off", "reset", "on"],
+)
+def test_a_client_that_caches(end):
+    """It is told of keys that others write, and not of its own: what runs is another's, and comes behind what it has sent before."""
+    with Talk(BEFORE, protocol=3) as talk:
+        talk.handshake("CLIENT TRACKING ON NOLOOP", "+OK")
+        talk.client("GET b", "SET k v")
+        talk.expect_upstream("GET b")
+        assert not talk._asked
+        talk.upstream('"b"')
+        talk.expect_client('"b"')
+        talk.expect_side("INCR n", "DEL k:x", db=0)
+        talk.side(":1", ":0")
+        talk.expect_upstream("SET k v")
+        talk.upstream("+OK")
+        talk.expect_client("+OK")
+        talk.expect_fired("run")
+        talk.handshake(end, "-ERR no" if "no" in end else "+OK")
+        talk.client("SET k v")
+        if "no" in end:
+            talk.expect_side("INCR n", "DEL k:x", db=0)
+        else:
+            talk.expect_upstream("INCR n", "DEL k:x", "SET k v")
 
 
 def test_aside_in_the_database_of_the_client():
