@@ -1,6 +1,7 @@
 """What a proxy has counted: plain numbers, so that counting costs the data path next to nothing.
 
-Takes effects as they happen; gives numbers that `metrics.py` reads whenever somebody asks.
+Takes effects as they happen; gives numbers that `metrics.py` reads whenever somebody asks. Who reads a dict in another thread takes
+its `copy` first, which nothing comes between; items are listed one by one, and collecting garbage meanwhile may let others add some.
 """
 
 from collections import Counter
@@ -226,21 +227,23 @@ class Counts:
 
     def totals(self) -> list[dict[str, Any]]:
         """Give each fault of each profile that has been in force: name, type, matched, fired, skipped. From any thread."""
-        fired, skipped = list(self.fired.items()), list(self.skipped.items())
+        fired, skipped = self.fired.copy(), self.skipped
         return [
             {
                 "profile": profile,
                 "name": name,
                 "type": type_,
                 "matched": matched,
-                "fired": sum(count for key, count in fired if key[:3] == (profile, name, type_)),
+                "fired": sum(
+                    count for key, count in fired.items() if key[:3] == (profile, name, type_)
+                ),
                 "skipped": {
                     reason: count
-                    for (of, fault, reason), count in skipped
+                    for (of, fault, reason), count in skipped.items()
                     if (of, fault) == (profile, name)
                 },
             }
-            for (profile, name, type_), matched in list(self.matched.items())
+            for (profile, name, type_), matched in self.matched.items()
         ]
 
     def _name(self, name: str) -> str:

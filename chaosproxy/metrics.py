@@ -59,7 +59,7 @@ class _Reader(Collector):
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """Read everything. Copies of dicts are taken at once: the data path goes on counting."""
+        """Read everything, each dict in one `copy`: the data path goes on counting, even while items are listed (see `counts`)."""
         yield from self._commands()
         yield from self._faults()
         yield from self._connections()
@@ -85,35 +85,38 @@ class _Reader(Collector):
 
     def _faults(self) -> Iterator[Metric]:
         counts = self._counts
+        # Last what comes first, so that nothing has become of a match that is not there.
+        skipped, fired = counts.skipped, counts.fired.copy()
+        matched = counts.matched
         yield _counter(
             "faults_matched",
             "Exchanges for which a fault's match held.",
             ["profile", "fault", "type"],
-            list(counts.matched.items()),
+            matched.items(),
         )
         yield _counter(
             "faults_fired",
             "Exchanges that a fault acted on.",
             ["profile", "fault", "type", "command", "position", "outcome"],
-            list(counts.fired.items()),
+            fired.items(),
         )
         yield _counter(
             "faults_skipped",
             "Matching exchanges that a fault left alone, by reason.",
             ["profile", "fault", "reason"],
-            list(counts.skipped.items()),
+            skipped.items(),
         )
         yield _counter(
             "keys_touched",
             "Keys changed behind the application's back.",
             ["fault", "how"],
-            list(counts.keys_touched.items()),
+            counts.keys_touched.copy().items(),
         )
         yield _counter("failovers", "Switches to a new primary.", [], [((), counts.failovers)])
         family = HistogramMetricFamily(
             "chaosproxy_injected_delay_seconds", "Delay added to an exchange.", labels=["fault"]
         )
-        for fault, delays in list(counts.delays.items()):
+        for fault, delays in counts.delays.copy().items():
             family.add_metric([fault], _cumulative(delays), delays.sum)
         yield family
 
@@ -127,7 +130,7 @@ class _Reader(Collector):
             "Client connections, by what became of them.",
             labels=["result"],
         )
-        for result, count in list(counts.connections.items()):
+        for result, count in counts.connections.copy().items():
             family.add_metric([result], count)
         yield family
         yield _counter(
@@ -145,7 +148,7 @@ class _Reader(Collector):
             "upstream_errors",
             "Connections to the server that could not be made or broke.",
             ["reason"],
-            [((reason,), count) for reason, count in list(counts.upstream_errors.items())],
+            [((reason,), count) for reason, count in counts.upstream_errors.copy().items()],
         )
         up = GaugeMetricFamily(
             "chaosproxy_upstream_up",
@@ -159,7 +162,7 @@ class _Reader(Collector):
             "protocol_errors",
             "Connections that went on as raw bytes, by the side that was not understood.",
             ["side"],
-            [((side,), count) for side, count in list(counts.protocol_errors.items())],
+            [((side,), count) for side, count in counts.protocol_errors.copy().items()],
         )
         yield _counter(
             "limits_reached",

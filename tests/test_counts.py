@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from chaosproxy.core.effect import KeysTouched, Matched, ProtocolFault, Skipped
 from chaosproxy.counts import MOST_NAMES, Counts
+from tests import collecting
 from tests.test_journal import FIRED
 
 KNOWN = frozenset({"RPUSH", "GET"})
@@ -101,3 +102,38 @@ def test_totals():
             "skipped": {"nth": 1},
         },
     ]
+
+
+class Busy(Counts):
+    """Counts with which more has happened by the time that whoever reads them goes on."""
+
+    def happens(self):
+        """A new fault leaves one match alone and acts on the next."""
+        new = f"new-{sum(self._matched.values())}"
+        for effect in (Matched(new), Skipped(new, "nth"), Matched(new), replace(FIRED, fault=new)):
+            self.count(effect, "demo", FIRED.type, {"RPUSH"})
+
+    @property
+    def matched(self):
+        """Read the matches."""
+        found = super().matched
+        self.happens()
+        return found
+
+    @property
+    def skipped(self):
+        """Read what was left alone."""
+        found = super().skipped
+        self.happens()
+        return found
+
+
+def test_totals_while_counting():
+    """Whatever is new between any two steps, the numbers fit: nothing became of a match that is not there."""
+    counts = Busy()
+    for _ in range(3 * collecting.OFTEN):
+        counts.happens()
+    with collecting.meanwhile(counts.happens):
+        found = counts.totals()
+    assert len(found) > 3 * collecting.OFTEN
+    assert all(one["fired"] + sum(one["skipped"].values()) <= one["matched"] for one in found)

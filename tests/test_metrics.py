@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from collections import Counter
 
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
@@ -12,6 +13,8 @@ from chaosproxy.core.effect import KeysTouched, Matched, ProtocolFault, Skipped
 from chaosproxy.core.tally import Tally
 from chaosproxy.counts import Counts, Gauges
 from chaosproxy.metrics import Metrics
+from tests import collecting
+from tests.test_counts import Busy
 from tests.test_journal import FIRED
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
@@ -136,6 +139,37 @@ def test_counted_as_it_happens(metrics, counts):
     before = samples(metrics)[matched]
     counts.count(Matched("lost-ack"), "demo", "disconnect", {"RPUSH"})
     assert samples(metrics)[matched] == before + 1
+
+
+@pytest.mark.parametrize("accept", ["", OPENMETRICS])
+def test_counted_while_it_is_read(accept):
+    """Whatever is new between any two of a scrape's steps, it fails by none, and shows nothing that became of a match without the match."""
+    counts = Busy()
+
+    def more():
+        counts.happens()
+        new = f"new-{counts.connections.total()}"
+        counts.count(KeysTouched(new, "expired", 1), "demo", "expire_key", ())
+        for each in (counts.connections, counts.upstream_errors, counts.protocol_errors):
+            each[new] += 1
+
+    for _ in range(3 * collecting.OFTEN):
+        more()
+    metrics = shown(counts)
+    with collecting.meanwhile(more):
+        text = metrics.render(accept)[1].decode()
+    sums = Counter()
+    for family in (parse_openmetrics if accept else parse_text)(text):
+        for sample in family.samples:
+            sums[sample.name, sample.labels.get("fault")] += sample.value
+    faults = {fault for _, fault in sums if fault is not None}
+    assert len(faults) > 3 * collecting.OFTEN
+    for fault in faults:
+        matched, *become = (
+            sums[f"chaosproxy_faults_{what}_total", fault]
+            for what in ("matched", "fired", "skipped")
+        )
+        assert sum(become) <= matched
 
 
 def test_content_types(metrics):

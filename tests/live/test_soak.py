@@ -143,7 +143,8 @@ class Soak:
         except HTTPError as error:
             with error:
                 if error.code != HTTPStatus.SERVICE_UNAVAILABLE or self.busy > MOST_BUSY:
-                    raise AssertionError(f"{method} {path}: {error.read()!r}") from None
+                    log = "\n".join(self.proxy.ask("")["errors"])
+                    raise AssertionError(f"{method} {path}: {error.read()!r}\n{log}") from None
             self.busy += 1
             return self.api(method, path, body)
         self.slowest = max(self.slowest, time.monotonic() - began)
