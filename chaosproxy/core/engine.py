@@ -211,13 +211,14 @@ class Engine:
                 "name": live.name,
                 "type": live.fault.type,
                 "position": str(live.rule.at),
-                "matched": live.matched,
-                "fired": live.fired,
-                "skipped": live.skipped,
+                "matched": matched,
+                "fired": fired,
+                "skipped": skipped,
                 "enabled": live.counter.enabled,
                 "armed": live.counter.armed,
                 "trigger": live.rule.when.trigger,
                 "requested": live.counter.requests if live.counter.spends else 0,
             }
             for live in self.rules
+            for matched, fired, skipped in [live.numbers]
         ]

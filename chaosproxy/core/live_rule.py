@@ -71,6 +71,12 @@ class LiveRule:
             skipped[reason] = skipped.get(reason, 0) + times
         return skipped
 
+    @property
+    def numbers(self) -> tuple[int, int, dict[str, int]]:
+        """Matched, fired and skipped, of one moment as far as they have to fit: whatever became of a match, the match is counted."""
+        fired, skipped = self.fired, self.skipped
+        return self.matched, fired, skipped
+
     def take(
         self, exchange: Exchange, key: bytes | None, now: float, effects: list[Effect]
     ) -> "list[Chosen]":

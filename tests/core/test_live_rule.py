@@ -80,3 +80,31 @@ def test_it_arms_others_once():
     rule.fire(102.0)
     assert (rule.fired, rule.first_fired) == (2, 101.0)
     assert (waiting.counter.armed, waiting.armed_at) == (True, 101.0)
+
+
+def test_the_numbers_fit():
+    """Read while matches are taken, skipped and acted on in another thread: never has more become of them than there are."""
+    rule, talk = live()
+    exchange = here(talk)
+
+    class Read(dict[str, int]):
+        """Reasons of which one is new by the time that they are read."""
+
+        def copy(self) -> dict[str, int]:
+            found = super().copy()
+            meanwhile()
+            return found
+
+    def meanwhile() -> None:
+        effects: list[Effect] = []
+        for _ in range(2):
+            if rule.take(exchange, b"k", 100.0, effects):
+                rule.fire(100.0)
+        rule.count(effects)
+        rule.skip("ended", effects)
+
+    rule._skipped = Read()
+    meanwhile()
+    assert rule.numbers == (6, 1, {"every": 1, "ended": 1})
+    assert rule.numbers == (9, 2, {"every": 2, "ended": 2})
+    assert talk.world.engine.status()[0]["matched"] == 12
