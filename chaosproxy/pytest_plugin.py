@@ -3,10 +3,13 @@
 Takes the options and markers of a test run; gives the fixture `chaosproxy`. Only pytest imports this module.
 """
 
+import os
 import secrets
 import shlex
+import sys
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 
 _EMBEDDED: Final = "embedded"
 _SEED: Final = "chaosproxy_seed"
+#: What pytest is called by where it was run as a module.
+_MODULE: Final = "__main__.py"
 
 _seed_key = pytest.StashKey[int]()
 _proxy_key = pytest.StashKey["ChaosProxy"]()
@@ -39,6 +44,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Same seed, same commands: same faults (default: the profile's, else one that is drawn)",
     )
     group.addoption(
+        "--chaos-default-seed",
+        metavar="N",
+        type=int,
+        help="The same for profiles without a seed of their own only (default: one that is drawn)",
+    )
+    group.addoption(
         "--chaos-upstream",
         metavar="URL",
         default=_EMBEDDED,
@@ -53,10 +64,10 @@ def pytest_configure(config: pytest.Config) -> None:
         "chaos(*profiles, yaml=None, seed=None, set=None, require_fired=False): this profile is in force while the test "
         "runs, not in its fixtures; require_fired (True, names, 'all'): the test fails if a fault that must fire did not",
     )
-    given: int | None = config.getoption("--chaos-seed")
     shared = getattr(config, "workerinput", {}).get(_SEED)
-    drawn = secrets.randbelow(1_000_000) if shared is None else shared
-    config.stash[_seed_key] = drawn if given is None else given
+    known = (config.getoption("--chaos-seed"), config.getoption("--chaos-default-seed"), shared)
+    given = [each for each in known if each is not None]
+    config.stash[_seed_key] = given[0] if given else secrets.randbelow(1_000_000)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -96,16 +107,24 @@ def chaosproxy(pytestconfig: pytest.Config) -> Generator["ChaosProxy"]:
         del pytestconfig.stash[_proxy_key]
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """What is to be told of a test begins with its fixtures."""
+    proxy = _running(item)
+    if proxy is not None:
+        proxy.begin(fixtures=True)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Have the marker's profile in force while the test itself runs, and see to what must fire."""
-    proxy = _proxy_of(item)
+    proxy = _running(item)
     if proxy is None:
         return (yield)
     marker = item.get_closest_marker("chaos")
     given: dict[str, Any] = {} if marker is None else dict(marker.kwargs)
     required = given.pop("require_fired", False)
-    names = item.config.getoption("--chaos-profile") if marker is None else marker.args
+    names = marker.args if marker is not None else _of_the_run(item)
     proxy.begin()
     if names or given:
         _usable(lambda: proxy.use(*names or (), **given))
@@ -120,20 +139,34 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Tell in a failing test's report what fired; then it is calm."""
+    """Tell in a failing test's report what fired; once it is over, or cannot begin, it is calm, and after its fixtures again."""
     report = yield
-    proxy = _proxy_of(item) if call.when == "call" else None
-    if proxy is not None:
-        if report.failed:
-            report.sections.append(("chaosproxy", f"{proxy.told()}\n{_again(item, proxy)}"))
+    proxy = _running(item)
+    if proxy is None:
+        return report
+    concerned = _uses(item) or proxy.used
+    if concerned and report.failed:
+        report.sections.append(("chaosproxy", f"{proxy.told()}\n{_again(item, proxy)}"))
+    over = call.when != "setup" or not report.passed
+    if concerned and over and (call.when == "call" or not proxy.is_calm):
         proxy.calm()
     return report
 
 
-def _proxy_of(item: pytest.Item) -> "ChaosProxy | None":
-    if "chaosproxy" not in getattr(item, "fixturenames", ()):
-        return None
+def _running(item: pytest.Item) -> "ChaosProxy | None":
+    """The proxy, if this process has one by now."""
     return item.config.stash.get(_proxy_key, None)
+
+
+def _uses(item: pytest.Item) -> bool:
+    """Whether a test has the proxy, be it that a fixture has asked for it as it ran."""
+    names = getattr(getattr(item, "_request", None) or item, "fixturenames", ())
+    return "chaosproxy" in names
+
+
+def _of_the_run(item: pytest.Item) -> tuple[str, ...]:
+    """The profiles of tests that have the proxy and no marker."""
+    return tuple(item.config.getoption("--chaos-profile") or ()) if _uses(item) else ()
 
 
 def _usable(ask: Callable[[], Any]) -> Any:
@@ -147,10 +180,16 @@ def _usable(ask: Callable[[], Any]) -> Any:
 
 
 def _again(item: pytest.Item, proxy: "ChaosProxy") -> str:
-    """The line that runs this test once more, with the same faults."""
-    words = ["pytest", item.nodeid, f"--chaos-seed={proxy.seed}"]
-    words += [f"--chaos-profile={name}" for name in item.config.getoption("--chaos-profile") or ()]
-    upstream = item.config.getoption("--chaos-upstream")
+    """The line that runs this test once more, with the same faults, where this run was begun."""
+    config = item.config
+    began = getattr(config, "workerinput", {}).get("mainargv", sys.argv)
+    words = ["python", "-m", "pytest"] if Path(began[0]).name == _MODULE else ["pytest"]
+    seed, default = proxy.seeded()
+    file, colons, name = item.nodeid.partition("::")
+    words += [os.path.relpath(config.rootpath / file, config.invocation_params.dir) + colons + name]
+    words += [f"--chaos-{'default-' if default else ''}seed={seed}"]
+    words += [f"--chaos-profile={name}" for name in config.getoption("--chaos-profile") or ()]
+    upstream = config.getoption("--chaos-upstream")
     if upstream != _EMBEDDED and not _has_password(upstream):
         words.append(f"--chaos-upstream={upstream}")
     return f"again: {shlex.join(words)}"

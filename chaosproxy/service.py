@@ -167,6 +167,11 @@ class Service:
         """Give per fault of the profile in force its name, type, matched, fired and skipped, and more."""
         return self._proxy.world.engine.status()
 
+    @property
+    def of_this_profile(self) -> Callable[[], list[dict[str, object]]]:
+        """What gives the same of the profile that is in force now, also when it no longer is."""
+        return self._proxy.world.engine.status
+
     # What the control API asks (control.backend.Backend says it); the data side need not have time for it.
 
     def in_force(self) -> dict[str, Any]:

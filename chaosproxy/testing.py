@@ -6,8 +6,9 @@ Takes a real server's URL, or starts one; gives the proxy's URL, profiles put in
 import json
 import secrets
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from time import monotonic
 from types import TracebackType
 from typing import Any, Final
@@ -33,12 +34,23 @@ _LATE: Final = 1.0
 _GRACE: Final = 1.0
 
 
+@dataclass(slots=True)
+class _Used:
+    """A profile that was put in force. `own`: with the seed that stands in it. `faults` tells what they have done by now."""
+
+    profile: Profile
+    seed: int
+    own: bool
+    generation: int = 0
+    faults: Callable[[], list[dict[str, Any]]] = list
+
+
 class InForce:
     """A profile that is in force. As a context manager it is until the end of it; then the one before is again."""
 
-    def __init__(self, proxy: "ChaosProxy", before: Profile, seed: int) -> None:
+    def __init__(self, proxy: "ChaosProxy", before: _Used) -> None:
         self._proxy = proxy
-        self._before = before, seed
+        self._before = before
 
     def __enter__(self) -> "ChaosProxy":
         """It is in force already."""
@@ -51,7 +63,7 @@ class InForce:
         trace: TracebackType | None,
     ) -> None:
         """Put back what was in force before."""
-        self._proxy.service.use(*self._before)
+        self._proxy._put(replace(self._before))  # noqa: SLF001 - two halves of one thing
 
 
 class ChaosProxy:
@@ -69,6 +81,8 @@ class ChaosProxy:
         self._seed, self._drawn = seed, drawn
         self._first = 0
         self._before: Counter[str] = Counter()
+        #: What was in force since the test and its fixtures began, the last of it now.
+        self._used: list[_Used] = []
         self.calm()
 
     @property
@@ -105,8 +119,9 @@ class ChaosProxy:
             sources = [Source("test", yaml.encode(), "yaml")]
         overrides = [f"{path}={json.dumps(value)}" for path, value in (set or {}).items()]
         profile = load(sources, table=CommandTable.bundled(), overrides=overrides)
-        before = InForce(self, self.service.profile, self.service.seed)
-        self.service.use(profile, self._choose(seed, profile))
+        before = InForce(self, self._in_force())
+        chosen, own = self._choose(seed, profile)
+        self._put(_Used(profile, chosen, own))
         return before
 
     def calm(self) -> None:
@@ -161,20 +176,39 @@ class ChaosProxy:
 
     # What a test run asks.
 
-    def begin(self) -> None:
-        """A test begins: what was before is not its own."""
+    def begin(self, *, fixtures: bool = False) -> None:
+        """A test begins, or its `fixtures` do: what fired before is not its own."""
         self._before = self._fired()
         self._first = self.service.journal.last
+        if fixtures:
+            self._used = [self._in_force()]
+
+    @property
+    def used(self) -> bool:
+        """Whether any faults were in force since the test and its fixtures began."""
+        return not self.is_calm or any(each.profile.rules for each in self._used)
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether no faults are in force."""
+        return not self._in_force().profile.rules
+
+    def seeded(self) -> tuple[int, bool]:
+        """Give the seed for which this test has to be run again to meet the same faults; whether only profiles without one have it."""
+        if self._seed is not None:
+            return self._seed, False
+        return self._drawn, any(each.own and each.profile.rules for each in self._used)
 
     def told(self) -> str:
         """What has happened in this test, for people."""
-        now = self.service.in_force()
+        self._in_force()
+        used = ([each for each in self._used if each.profile.rules] or self._used)[-_TOLD:]
         events = self.events()
-        lines = [f"profile {now['name']}, seed {now['seed']}"]
-        lines += [event_line(event) for event in events[:_TOLD]]
+        profiles = [f"profile {each.profile.name}, seed {each.seed}" for each in used]
+        lines = [*dict.fromkeys(profiles), *map(event_line, events[:_TOLD])]
         if len(events) > _TOLD:
             lines.append(f"and {len(events) - _TOLD} more")
-        return "\n".join([*lines, *fault_table(now["faults"])])
+        return "\n".join([*lines, *fault_table(_together(used))])
 
     def missing(self, required: bool | str | list[str]) -> list[str]:
         """The faults of the profile in force that must have fired in this test and have not, even a moment later."""
@@ -187,11 +221,28 @@ class ChaosProxy:
             self.service.journal.events(self.service.journal.last, 0.05)
         return missing
 
-    def _choose(self, seed: int | None, profile: Profile) -> int:
-        for each in (seed, self._seed, profile.seed):
+    def _choose(self, seed: int | None, profile: Profile) -> tuple[int, bool]:
+        """Give a profile's seed, and whether it is the one that stands in it."""
+        for each in (seed, self._seed):
             if each is not None:
-                return each
-        return self._drawn
+                return each, False
+        return (self._drawn, False) if profile.seed is None else (profile.seed, True)
+
+    def _put(self, used: _Used) -> None:
+        self._in_force()
+        self.service.use(used.profile, used.seed)
+        self._note(used)
+
+    def _in_force(self) -> _Used:
+        """What is in force, also where another one than this object has put it so."""
+        service = self.service
+        if not self._used or self._used[-1].generation != service.generation:
+            self._note(_Used(service.profile, service.seed, own=False))
+        return self._used[-1]
+
+    def _note(self, used: _Used) -> None:
+        used.generation, used.faults = self.service.generation, self.service.of_this_profile
+        self._used.append(used)
 
     def _fired(self) -> Counter[str]:
         self.service.settle()
@@ -199,6 +250,19 @@ class ChaosProxy:
         for fault in self.service.totals():
             found[fault["name"]] += fault["fired"]
         return found
+
+
+def _together(used: Sequence[_Used]) -> list[dict[str, Any]]:
+    """What the faults of each profile have done in all the times that it was in force."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for each in used:
+        for fault in each.faults():
+            first = found.setdefault((each.profile.name, fault["name"]), fault)
+            if first is not fault:
+                for what in ("matched", "fired"):
+                    first[what] += fault[what]
+                first["skipped"] = Counter(first["skipped"]) + Counter(fault["skipped"])
+    return list(found.values())
 
 
 @contextmanager

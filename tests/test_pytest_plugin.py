@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -165,9 +166,139 @@ def test_good(chaosproxy):
         r"profile test, seed 5\n",
         r"#\d+  \S+  lie  GET k  -> not applied, told ok: ok\n",
         r"lie +reply +1 +1 +-\n",
-        r"again: pytest test_it.py::test_bad --chaos-seed=5 --chaos-upstream=redis://127.0.0.1:\d+\n",
+        r"again: python -m pytest test_it.py::test_bad --chaos-seed=\d+ --chaos-upstream=redis://127.0.0.1:\d+\n",
     ):
         assert re.search(pattern, section), section
+
+
+ROLLED = """
+def rolled(name, per="fault", seed=""):
+    when = f"name: {name}, when: {{chance: 50%, per: {per}}},"
+    return seed + LIE.replace("name: lie,", when)
+
+def fell(proxy):
+    url = urlsplit(proxy.url)
+    replies = []
+    for _ in range(2):
+        with socket.create_connection((url.hostname, url.port), 60) as link:
+            for _ in range(20):
+                link.sendall(b"GET k\\r\\n")
+                replies.append(link.recv(100)[:1].decode())
+    return "".join(replies)
+
+def test_connections(chaosproxy):
+    with chaosproxy.use(yaml=rolled("one", "connection")):
+        assert 0, fell(chaosproxy)
+
+def test_connections_again(chaosproxy):
+    with chaosproxy.use(yaml=rolled("one", "connection")):
+        assert 0, fell(chaosproxy)
+
+def test_over(chaosproxy):
+    with chaosproxy.use(yaml=rolled("own", seed="seed: 7\\n")):
+        found = fell(chaosproxy)
+    with chaosproxy.use(yaml=rolled("drawn")):
+        found += fell(chaosproxy)
+    with chaosproxy.use(yaml=rolled("asked"), seed=3):
+        found += fell(chaosproxy)
+    assert 0, found
+
+@pytest.mark.parametrize("word", ["a b$HOME;'"])
+def test_asked(request, word):
+    proxy = request.getfixturevalue("chaosproxy")
+    proxy.use(yaml=rolled("dynamic"))
+    assert 0, fell(proxy)
+
+@pytest.fixture
+def prepared(chaosproxy):
+    chaosproxy.use(yaml=rolled("early"))
+    assert 0, fell(chaosproxy)
+
+def test_fixture(prepared):
+    pass
+"""
+
+
+def test_each_line_brings_its_failure_back(run, pytester, monkeypatch):
+    """Printed below the root folder, run there by a shell: whichever seeds decided, wherever the faults were met, it fails alike."""
+    pytester.makeini(
+        "[pytest]\naddopts = -p no:cacheprovider" + "".join(f" {word}" for word in PLUGIN)
+    )
+    below = pytester.mkdir("below")
+    (below / "test_it.py").write_text(HELPERS + ROLLED)
+    monkeypatch.chdir(below)
+    text = run("", "test_it.py").stdout.str()
+    (pytester.path / "test_it.py").unlink(missing_ok=True)
+    failures = re.findall(r"^E +AssertionError: ([:$]+)$", text, re.MULTILINE)
+    lines = re.findall(r"^again: python (.+)$", text, re.MULTILINE)
+    assert len(failures) == len(lines) == 5
+    # The error of a fixture is told first. What came before a test shifts nothing of it.
+    assert failures[1] == failures[2]
+    for failure, line in zip(failures, lines, strict=True):
+        words = f"{shlex.quote(sys.executable)} {line}"
+        again = subprocess.run(
+            words, shell=True, cwd=below, check=False, capture_output=True, text=True
+        )
+        assert f"AssertionError: {failure}\n" in again.stdout, again
+        assert re.search(r"^1 (failed|error)\b", again.stdout.splitlines()[-1].strip("= ")), again
+    seeds = [re.search(r"--chaos-\S*seed=\d+", line).group().rpartition("=")[0] for line in lines]
+    assert seeds == ["--chaos-seed"] * 3 + ["--chaos-default-seed", "--chaos-seed"]
+    over = text.partition("test_over")[2]
+    own, drawn, asked = re.findall(r"^profile test, seed (\d+)$", over, re.MULTILINE)[:3]
+    assert (own, asked) == ("7", "3")
+    assert f"--chaos-default-seed={drawn} " in over
+
+
+def test_calm_whatever_was_left(run):
+    """What a fixture that failed, or its end, has left in force, or one that asked for the proxy as it ran, meets no other test."""
+    run("""
+@pytest.fixture
+def fails(chaosproxy):
+    chaosproxy.use(yaml=LIE)
+    raise ValueError
+
+@pytest.fixture
+def skips(chaosproxy):
+    chaosproxy.use(yaml=LIE)
+    pytest.skip()
+
+@pytest.fixture
+def leaves(chaosproxy):
+    yield
+    chaosproxy.use(yaml=LIE)
+
+@pytest.fixture
+def begins(chaosproxy):
+    chaosproxy.use(yaml=LIE)
+
+@pytest.fixture
+def puts_back(begins, chaosproxy):
+    with chaosproxy.use("calm"):
+        yield
+
+@pytest.fixture
+def asks(request):
+    request.getfixturevalue("chaosproxy").use(yaml=LIE)
+
+@pytest.mark.parametrize("before", ["fails", "skips", "leaves", "puts_back", "asks"])
+class TestAfter:
+    def test_it(self, before, request):
+        request.getfixturevalue(before)
+
+    def test_next(self, before, chaosproxy):
+        assert get(chaosproxy) == b"$-1\\r\\n"
+
+def test_fails(fails): pass
+def test_after_fails(chaosproxy): assert get(chaosproxy) == b"$-1\\r\\n"
+def test_skips(skips): pass
+def test_after_skips(chaosproxy): assert get(chaosproxy) == b"$-1\\r\\n"
+def test_leaves(leaves): pass
+def test_after_leaves(chaosproxy): assert get(chaosproxy) == b"$-1\\r\\n"
+def test_puts_back(puts_back): pass
+def test_after_puts_back(chaosproxy): assert get(chaosproxy) == b"$-1\\r\\n"
+def test_asks(asks): pass
+def test_after_asks(chaosproxy): assert get(chaosproxy) == b"$-1\\r\\n"
+""").assert_outcomes(passed=16, failed=1, errors=1, skipped=2)
 
 
 def test_same_line_same_faults(run):

@@ -8,7 +8,7 @@ import pytest
 
 from chaosproxy.core.steering import UnknownFaultError
 from chaosproxy.net.address import parse_upstream
-from chaosproxy.profile import ProfileError
+from chaosproxy.profile import ProfileError, Source, load
 from chaosproxy.testing import running
 from tests.wire import Wire
 
@@ -234,6 +234,51 @@ def test_told(proxy):
     assert lines[1].startswith("#1  ")
     assert lines[21] == "and 5 more"
     assert lines[-1].split() == ["lie", "reply", "25", "25", "-"]
+
+
+def test_told_of_what_is_no_longer_in_force(proxy):
+    """Each profile that the test has had, with its seed, and what its faults did in all the times that it was in force."""
+    proxy.begin(fixtures=True)
+    assert (proxy.told().splitlines()[0], proxy.used) == ("profile calm, seed 11", False)
+    for _ in range(2):
+        with proxy.use(yaml=LIE, seed=3):
+            get(proxy)
+            with proxy.use("lost-ack"):
+                pass
+    assert proxy.is_calm
+    lines = proxy.told().splitlines()
+    assert lines[:2] == ["profile test, seed 3", "profile lost-ack, seed 11"]
+    assert [line.split()[:4] for line in lines[-2:]] == [
+        ["lie", "reply", "2", "2"],
+        ["lost-ack", "disconnect", "0", "0"],
+    ]
+    proxy.begin()
+    assert proxy.used
+    proxy.begin(fixtures=True)
+    assert not proxy.used
+
+
+def test_told_of_what_another_has_put_in_force(proxy):
+    """By way of the control address, say."""
+    proxy.service.put(load([Source("other", LIE.encode(), "yaml")]), 5)
+    assert (proxy.used, proxy.is_calm) == (True, False)
+    assert proxy.told().splitlines()[0] == "profile other, seed 5"
+    with proxy.use("calm"):
+        assert get(proxy) is None
+    assert get(proxy) == 1
+
+
+def test_which_seed_it_was(redis70):
+    """Given for all; or drawn, and then not for profiles that have one of their own, if the test has had such."""
+    with running(redis70.url, seed=3, drawn=11) as proxy:
+        proxy.use(yaml="seed: 5\n" + LIE)
+        assert proxy.seeded() == (3, False)
+    with running(redis70.url, drawn=11) as proxy:
+        proxy.use(yaml=LIE, seed=4)
+        assert proxy.seeded() == (11, False)
+        proxy.use(yaml="seed: 5\n" + LIE)
+        proxy.use(yaml=LIE)
+        assert proxy.seeded() == (11, True)
 
 
 def test_no_url():
