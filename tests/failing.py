@@ -5,7 +5,7 @@ Takes a Talk; gives a Director that is told when to look, as the clock would tel
 
 from chaosproxy.core.effect import Effect
 from chaosproxy.core.errors import error_reply
-from chaosproxy.core.failing import begin_by_itself, begins_at, lost_events, state_of, tell
+from chaosproxy.core.failing import begin_by_itself, begins_at, lose, lost_events, state_of, tell
 from chaosproxy.core.failover import CutOff, Phase, Rejoin, Step, Switch, Unblock
 from chaosproxy.core.live_rule import LiveRule
 from chaosproxy.core.undo import Lost
@@ -77,7 +77,7 @@ class Director:
                         talk.conversation.unblock(raw, now)
                         talk._look()
             case Switch():
-                self.lost = Lost((), (), ()) if state.log is None else state.log.lose()
+                self.lost = lose(self.engine, live)
                 state.switch_done(now)
                 self.effects += lost_events(live, self.lost, now)
             case Rejoin():

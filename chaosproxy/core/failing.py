@@ -112,6 +112,23 @@ def tell(live: LiveRule, now: float, detail: str, **what: Any) -> list[Effect]:
     return effects
 
 
+def lose(engine: Engine, live: LiveRule) -> Lost:
+    """A switch is emulated: take what is lost by it. What is left of all that was written is there for good."""
+    log = state_of(live).log
+    if log is None:
+        return Lost((), (), ())
+    lost = log.lose()
+    forget(engine)
+    return lost
+
+
+def forget(engine: Engine) -> None:
+    """What was written by now has been lost, or never will be, by whichever failover."""
+    for live in engine.failovers:
+        if (log := state_of(live).log) is not None:
+            log.clear()
+
+
 def lost_events(live: LiveRule, lost: Lost, now: float, how: str = "undone") -> list[Effect]:
     """A switch is done: the effects that say what was lost by it, so many kinds of writes in an event.
 

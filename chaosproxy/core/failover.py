@@ -10,7 +10,7 @@ the proxy the lost window is undone, with a standby that one is promoted.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, assert_never
 
 from chaosproxy.core.command_table import CommandSpec
 from chaosproxy.core.decision import How
@@ -156,7 +156,8 @@ class Failover:
             return False
         opens = self.log.opens
         if self.switched is not None and self.begun is not None and self.switched >= self.begun:
-            return self.due is None and opens is None
+            # The next one's window may go back to before this one is over.
+            return opens is None
         return opens is None or now >= opens - MARGIN
 
     @property
@@ -191,5 +192,10 @@ def refuses(
             if any(each.is_write for each in specs):
                 return "READONLY"
             return code if any("stale" not in each.flags for each in specs) else ""
+        case "CLUSTERDOWN" | "MOVED":
+            if any(each.key_specs for each in specs):
+                return code
+            # Where it is to be sent nobody can say, and the old primary is a replica.
+            return "READONLY" if code == "MOVED" and any(each.is_write for each in specs) else ""
         case _:
-            return code if any(each.key_specs for each in specs) else ""
+            assert_never(code)

@@ -30,7 +30,8 @@ class Written:
 
     `writes`: of each command in it that was applied, its name and the keys it may have written. `kept`: those that cannot be
     undone, by name, and why. `images`: how its places were just before, None: that is not known. `swaps`: the databases
-    that it has swapped, two by two. `certain`: Redis has said that it was applied; else nobody knows. `claimed`: its places are its own for now.
+    that it has swapped, two by two. `certain`: Redis has said that it was applied; else nobody knows. `partly`: it has failed, and
+    may have written before that. `claimed`: its places are its own for now.
     """
 
     connection: int
@@ -43,6 +44,7 @@ class Written:
     claimed: bool = False
     waits: bool = False
     certain: bool = True
+    partly: bool = False
     at: float = 0.0
 
     @property
@@ -146,7 +148,7 @@ class UndoLog:
     def end(self, written: Written, now: float) -> list[int]:
         """Redis has answered it: keep what was applied, and give the connections that may try again."""
         self._leave(written)
-        if written.writes or written.kept:
+        if written.writes or written.kept or written.partly:
             self._keep(written, now)
         return self.release(written)
 
@@ -212,11 +214,15 @@ class UndoLog:
                 break
             taken.append(self._applied.pop())
             count += len(last.writes)
+        self.clear()
+        self.window = None
+        return _lost(taken)
+
+    def clear(self) -> None:
+        """What has been applied by now cannot be lost any more."""
         self._applied.clear()
         self._known.clear()
         self.size = 0
-        self.window = None
-        return _lost(taken)
 
 
 def _lost(taken: Sequence[Written]) -> Lost:

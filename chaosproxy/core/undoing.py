@@ -196,6 +196,9 @@ def settle(line: Line, work: Work, raw: bytes, now: float) -> None:
             written.writes.append((work.sent.name, written_keys(work.sent)))
             if (swapped := _swapped(work.sent))[1:]:
                 written.swaps.append((swapped[0], swapped[1]))
+        elif work.sent.name in _SCRIPTS:
+            # What it did before its error stays done.
+            written.partly = True
     work.units.clear()
     for log, written in work.undo:
         line.wake(log.end(written, now))

@@ -166,7 +166,8 @@ class PrimaryFailsOver(Fault):
     lose: Lose | None = setting(
         LOSE,
         "Acknowledged writes that the new primary never received. {for: 800ms}: those applied since so long before the failover "
-        "began; {writes: 3}: the last so many before the switch, of all connections, whole transactions only.",
+        "began; {writes: 3}: the last so many before the switch, of all connections, whole transactions only. What an earlier "
+        "failover with a `lose` has left is not lost.",
         default=None,
     )
     old_connections: Literal["keep", "reset"] | None = setting(

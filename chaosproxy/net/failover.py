@@ -18,7 +18,15 @@ from chaosproxy.core.decision import How
 from chaosproxy.core.effect import Effect
 from chaosproxy.core.engine import Engine
 from chaosproxy.core.errors import error_reply
-from chaosproxy.core.failing import begin_by_itself, begins_at, lost_events, state_of, tell
+from chaosproxy.core.failing import (
+    begin_by_itself,
+    begins_at,
+    forget,
+    lose,
+    lost_events,
+    state_of,
+    tell,
+)
 from chaosproxy.core.failover import CutOff, Phase, Rejoin, Step, Switch, Unblock
 from chaosproxy.core.live_rule import LiveRule
 from chaosproxy.core.resp import encode_command
@@ -242,6 +250,8 @@ class Failovers:
         real = behind.makes_real(live)
         lost = await (behind.switch(self._answered) if real else self._undo(live))
         now = monotonic()
+        if real:
+            forget(self._world.engine)
         state.switch_done(now)
         behind.switched(live)
         if lost is None:
@@ -252,10 +262,7 @@ class Failovers:
 
     async def _undo(self, live: LiveRule) -> Lost:
         """Undo what the new primary never received."""
-        log = state_of(live).log
-        if log is None:
-            return Lost((), (), ())
-        lost = log.lose()
+        lost = lose(self._world.engine, live)
         if lost.requests:
             requests = [encode_command(b"MULTI"), *lost.requests, encode_command(b"EXEC")]
             done = asyncio.get_running_loop().create_future()

@@ -5,7 +5,14 @@ import pytest
 from chaosproxy.core.admission import admit, shut_door, stays_shut
 from chaosproxy.core.effect import Fired, KeysTouched, Matched, Skipped, StartFailover
 from chaosproxy.core.engine import Engine
-from chaosproxy.core.failing import FAILOVER, begin_by_itself, begins_at, lost_events, state_of
+from chaosproxy.core.failing import (
+    FAILOVER,
+    begin_by_itself,
+    begins_at,
+    forget,
+    lost_events,
+    state_of,
+)
 from chaosproxy.core.fault import ServerInfo
 from chaosproxy.core.replay import Recording
 from chaosproxy.core.undo import Lost
@@ -321,6 +328,33 @@ def test_two_failovers():
         talk.expect_client("-LOADING Redis is loading the dataset in memory")
         talk.expect_fired("fo")
         talk.expect_nothing_fired()
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_what_is_lost_is_lost_once(real):
+    """What one failover has lost, or left, or a real one, the next does not lose; one that loses nothing changes nothing."""
+    faults = (
+        rule("style: steps, steps: [switch], lose: {writes: 1}", "trigger: manual")
+        + "\n- {fault: failover, name: next, style: steps, steps: [switch], lose: {writes: 2}, when: {trigger: manual}}"
+        + "\n- {fault: failover, name: none, style: steps, steps: [switch], when: {trigger: manual}}"
+    )
+    with Talk(faults) as talk:
+        director = Director(talk)
+        found = []
+        for name in ("none", "fo", "next"):
+            talk.clock.now += 1
+            with talk.another() as client:
+                client.client("SET k v", f"INCR {name}")
+                client.upstream(*["$-1", ":-2"] * 2, "+OK")  # each of the two asks
+                client.upstream(*["$-1", ":-2"] * 2, ":1")
+                client.heard("upstream")
+                client.heard("client")
+            if real:
+                forget(talk.world.engine)
+            talk.world.engine.by_name[name].counter.requests = 1
+            director.look()
+            found.append([keys[0] for _, keys in director.lost.writes])
+        assert found == ([[]] * 3 if real else [[], [b"fo"], [b"k", b"next"]])
 
 
 def test_what_is_refused_and_its_client_gone():

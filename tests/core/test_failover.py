@@ -111,6 +111,13 @@ def test_who_is_refused(code, refused, passed):
     assert [refuses(code, SPECS[name]) for name in passed.split()] == [""] * len(passed.split())
 
 
+@pytest.mark.parametrize("name", ["FLUSHALL", "SWAPDB", "FUNCTION|LOAD"])
+def test_a_write_without_a_key_to_an_old_primary_of_a_cluster(name):
+    """There is no slot that has moved: the old primary is a replica, and takes no writes. Before the switch it does."""
+    assert refuses("MOVED", SPECS[name]) == "READONLY"
+    assert refuses("CLUSTERDOWN", SPECS[name]) == ""
+
+
 def test_a_write_to_a_replica_without_a_master():
     """It is READONLY first."""
     assert refuses("MASTERDOWN", SPECS["SET"]) == "READONLY"
@@ -149,14 +156,14 @@ def test_what_is_taken_down():
 
 
 def test_one_that_may_begin_again():
-    """Of one that begins with an exchange nobody knows when the next one comes: all is taken down, but after a switch."""
+    """Of one that begins with an exchange nobody knows when the next one comes: all is taken down, also while this one ends."""
     failover = Failover((Switch(), LOADING), lose=Lose(3.0), log=UndoLog(3.0))
     failover.begin(20)
     assert failover.log is not None
     assert failover.log.window == 17
     failover.step(20)
     failover.switch_done(20)
-    assert not failover.records(20)
+    assert failover.records(20)
     failover.step(20)
     failover.step(21)
     assert failover.records(22)

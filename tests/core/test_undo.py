@@ -175,6 +175,17 @@ def test_what_was_not_there():
     assert restore(b"k", Image(b"v")) == encode("RESTORE", "k", 0, "v", "REPLACE", "ABSTTL")
 
 
+def test_what_cannot_be_lost_any_more():
+    """It is asked about anew; the window of a failover that has begun stays what it is."""
+    log = UndoLog(2, opens=1.0, window=1.0)
+    write(log, A, at=2)
+    assert log.missing([A]) == ()
+    log.clear()
+    assert (log.missing([A]), log.size, log.window) == ((A,), 0, 1.0)
+    write(log, A, at=3)
+    assert lose(log, 1.0).writes == (("SET", (b"a",)),)
+
+
 def test_databases():
     """Each key is put back in its own, and the connection ends up in the first."""
     log = UndoLog(10)

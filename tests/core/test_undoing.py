@@ -95,6 +95,27 @@ def test_what_is_refused_is_no_write():
         assert [name for name, _ in fail_over(talk).writes] == ["SET"]
 
 
+@pytest.mark.parametrize("call", ["EVAL x 1 k", "EVALSHA x 1 k", "FCALL f 1 k"])
+@pytest.mark.parametrize("queued", [False, True])
+def test_a_script_that_fails(call, queued):
+    """What it wrote before its error is undone, though it is no write that was acknowledged."""
+    with Talk(RULE) as talk:
+        if queued:
+            talk.client("MULTI", call, "EXEC")
+            talk.upstream("+OK")
+            talk.upstream("+QUEUED")
+            talk.side(*DUMPED)
+            talk.upstream("*[-WRONGTYPE]")
+        else:
+            talk.client(call)
+            talk.upstream(*DUMPED, "-WRONGTYPE")
+        talk.heard("upstream")
+        talk.heard("client")
+        lost = fail_over(talk)
+        assert (lost.writes, lost.kept) == ((), ())
+        assert lost.puts == (b"k",)
+
+
 @pytest.mark.parametrize(
     ("command", "reply", "counts"),
     [

@@ -31,10 +31,10 @@ def state(stand: Stand) -> dict[object, object]:
     return {place: about[1] if isinstance(place, tuple) else about for place, about in found}
 
 
-def fail_over(stand: Stand) -> None:
+def fail_over(stand: Stand, name: str = "fo") -> None:
     journal = stand.journal
     last = journal.last
-    stand.proxy.service.trigger("fo")
+    stand.proxy.service.trigger(name)
 
     def switched() -> bool:
         return any("switched" in event.get("detail", "") for event in journal.events(last))
@@ -157,6 +157,43 @@ def test_who_may_not_look(stand):
     finally:
         stand.server.ask("ACL", "DELUSER", "lim")
         stand.use("calm")
+
+
+@everywhere
+def test_a_script_that_fails(stand):
+    """What it has written before its error goes too."""
+    stand.fill()
+    before = state(stand)
+    stand.use(PROFILE)
+    half = "redis.call('SET', KEYS[1], 'x') return redis.call('INCR', KEYS[2])"
+    with stand.proxy.connect() as client:
+        assert isinstance(client.ask("EVAL", half, 2, "str", "l"), WireError)
+        stand.transaction(client, ("EVAL", half, 2, "new", "l"))
+        assert stand.server.ask("MGET", "str", "new") == [b"x", b"x"]
+        fail_over(stand)
+    assert changed(before, state(stand)) == set()
+    stand.use("calm")
+
+
+@everywhere
+def test_two_failovers(stand):
+    """What the first has lost is not lost again, and no value comes back that was gone; nor goes what the first has left."""
+    stand.fill()
+    stand.use(
+        "faults:\n"
+        "- {fault: failover, name: fo, style: managed, lose: {writes: 2}, when: {trigger: manual}}\n"
+        "- {fault: failover, name: next, style: managed, lose: {writes: 3}, when: {trigger: manual}}\n"
+    )
+    with stand.proxy.connect() as client:
+        for number in range(4):
+            client.ask("SET", "str", number)
+    fail_over(stand)
+    assert stand.server.ask("GET", "str") == b"1"
+    with stand.proxy.connect() as client:
+        client.ask("SET", "new", "v")
+    fail_over(stand, "next")
+    assert stand.server.ask("MGET", "str", "new") == [b"1", None]
+    stand.use("calm")
 
 
 class Writer(threading.Thread):
