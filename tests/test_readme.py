@@ -126,7 +126,10 @@ def test_pytest(tmp_path, redis70):
     assert "1 failed, 1 passed" in done.stdout
     assert "FAILED test_chat.py::test_a_message_is_stored_once" in done.stdout
     assert "lost-ack  RPUSH chat:1  -> applied, told reset: unknown" in done.stdout
-    assert "again: python -m pytest test_chat.py::test_a_message_is_stored_once --chaos-seed=" in done.stdout
+    assert (
+        "again: python -m pytest test_chat.py::test_a_message_is_stored_once --chaos-seed="
+        in done.stdout
+    )
 
 
 @pytest.mark.install
