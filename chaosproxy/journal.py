@@ -59,6 +59,8 @@ class Journal:
         self._lost = 0
         #: The number of the last event, 0: none yet.
         self.last = 0
+        #: The latest generation of which there is one.
+        self.generation = 0
         #: Events that `events` no longer has, because there were too many or they were cleared.
         self.dropped = 0
 
@@ -85,6 +87,7 @@ class Journal:
         size = _LEAST + len(fired.detail) + _size_of(fired)
         with self._changed:
             self.last += 1
+            self.generation = max(self.generation, fired.generation)
             kept = _Kept(self.last, now, time.time(), fired, size)
             self._events.append(kept)
             self._size += size

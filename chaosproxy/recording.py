@@ -43,6 +43,10 @@ def read_recording(path: Path) -> RecordedRun:
         raise RecordingError(
             f"{path}:1: the first line should say seed, profile and profile_sha256, as --events writes it"
         )
+    if header.get("redacted"):
+        raise RecordingError(
+            f"{path}: its keys were written as hashes (--redact-keys), and cannot be found again"
+        )
     try:
         recording = Recording.of(events)
     except ValueError as error:

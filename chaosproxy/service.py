@@ -111,6 +111,7 @@ class Service:
             "seed": self.seed,
             "profile": self.profile.name,
             "profile_sha256": self.profile.sha256,
+            **({"redacted": True} if self._settings.redact_keys else {}),
         }
         try:
             self.journal.open(path, header)
@@ -159,9 +160,12 @@ class Service:
     def use(self, profile: Profile, seed: int, patience: float | None = None) -> int:
         """Put a profile in force; when this returns it is so on every connection. Gives its generation. Raises BusyError."""
         with in_time(self._switching, patience):
-            self.generation = self._loop.call(lambda: self._proxy.use(profile, seed), patience)
-            self.profile, self.seed = profile, seed
-            return self.generation
+            return self._use(profile, seed, patience)
+
+    def _use(self, profile: Profile, seed: int, patience: float | None) -> int:
+        self.generation = self._loop.call(lambda: self._proxy.use(profile, seed), patience)
+        self.profile, self.seed = profile, seed
+        return self.generation
 
     def status(self) -> list[dict[str, object]]:
         """Give per fault of the profile in force its name, type, matched, fired and skipped, and more."""
@@ -193,10 +197,12 @@ class Service:
 
     def put(self, profile: Profile, seed: int | None) -> dict[str, Any]:
         """Put a profile in force on every connection; without a seed with its own, or with the one in force."""
-        if seed is None:
-            seed = self.seed if profile.seed is None else profile.seed
-        self.use(profile, seed, _CHANGE)
-        return self.in_force()
+        # Who asks at the same time waits, or each could be told of the other's.
+        with in_time(self._switching, _CHANGE):
+            if seed is None:
+                seed = self.seed if profile.seed is None else profile.seed
+            self._use(profile, seed, _CHANGE)
+            return self.in_force()
 
     def strangers(self, sources: Sequence[Source], overrides: Sequence[str]) -> list[str]:
         """Give what profiles speak of and is not there: commands the server does not know, a second server."""

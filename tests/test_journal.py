@@ -108,6 +108,15 @@ def test_what_was_lost():
     assert hidden["detail"] == "switched, 3 writes undone"
 
 
+def test_of_how_many_profiles():
+    """The latest generation of which there is an event; none yet: 0. Events of an older one may come later."""
+    journal = Journal(0)
+    assert journal.generation == 0
+    for generation in (1, 3, 2):
+        recorded(journal, replace(FIRED, generation=generation))
+    assert journal.generation == 3
+
+
 def test_redacted():
     """With `redact` no key is left anywhere, equal keys look equal, and two runs have nothing in common."""
     journal = Journal(0, redact=True)

@@ -56,6 +56,10 @@ def test_what_it_lacks(tmp_path: Path):
             HEADER + EVENT.replace('"generation": 1', '"generation": []'),
             "{path}: its events are of a profile that came later; only a run with one can be replayed",
         ),
+        (
+            HEADER.replace("}", ', "redacted": true}') + EVENT,
+            "{path}: its keys were written as hashes (--redact-keys), and cannot be found again",
+        ),
         (HEADER + EVENT + EVENT, "{path}: event 1 stands in it twice"),
     ],
 )

@@ -65,6 +65,26 @@ def test_use(start, redis70):
     assert [event["generation"] for event in service.journal.events(wait=60)] == [2]
 
 
+def test_each_is_told_of_its_own(start, redis70, monkeypatch):
+    """Of two changes at once the second begins once the first has been told what it has put in force."""
+    service = start(redis70.url)
+    told, tried = service.in_force, threading.Event()
+    other = threading.Thread(target=lambda: (tried.set(), service.use(load([find("calm")]), 4)))
+
+    def in_force():
+        if service.generation == 2:
+            other.start()
+            assert tried.wait(60)
+            other.join(0.1)
+        return told()
+
+    monkeypatch.setattr(service, "in_force", in_force)
+    answer = service.put(load([find("lost-ack")]), 3)
+    assert (answer["name"], answer["seed"], answer["generation"]) == ("lost-ack", 3, 2)
+    other.join(60)
+    assert told()["generation"] == 3
+
+
 def test_answers_while_the_loop_is_busy(start, redis70, monkeypatch):
     """Whatever keeps the loop busy: within a second there is an answer, with the last numbers that are known."""
     service = start(redis70.url)

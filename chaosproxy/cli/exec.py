@@ -203,7 +203,7 @@ def _told(
     words += ["--", *wanted.command]
     again = f"{options.repeat(settings.seed, 'exec')} {shell_words(words)}"
     replay = ""
-    if wanted.report is not None and options.replay is None and not service.journal.lost:
+    if wanted.report is not None and options.replay is None and _is_whole(service, options):
         same = replace(options, replay=wanted.report / files.EVENTS)
         replay = f"{same.repeat(settings.seed, 'exec')} {shell_words(words)}"
     return Run(
@@ -229,6 +229,12 @@ def _told(
         replay=replay,
         divergence=str(divergence or ""),
     )
+
+
+def _is_whole(service: Service, options: RunOptions) -> bool:
+    """Whether the events that were written can be replayed: all of them, of one profile, with their keys."""
+    journal = service.journal
+    return not (journal.lost or options.redact_keys) and journal.generation <= 1
 
 
 def _leave_report(run: Run, report: Path | None, options: RunOptions) -> bool:

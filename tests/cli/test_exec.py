@@ -284,6 +284,29 @@ def test_replay_that_goes_otherwise(lost, tmp_path, app):
     assert "replay: " not in done.stderr
 
 
+SWITCHES = """
+import json, os, urllib.request
+url = os.environ["CHAOSPROXY_CONTROL_URL"] + "/profile"
+body = json.dumps({"name": "lost-ack"}).encode()
+request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method="PUT")
+urllib.request.urlopen(request, timeout=60).close()
+"""
+
+
+@pytest.mark.parametrize(("more", "before"), [(("--redact-keys",), ""), ((), SWITCHES)])
+def test_no_replay_where_there_is_none(lost, tmp_path, app, more, before):
+    """Events without their keys, or of a profile that came later, are no recording: no line says that they are, and it is told."""
+    folder = tmp_path / "r"
+    code = before + (tmp_path / "app.py").read_text()
+    done = run_exec(*lost, *more, "--report", str(folder), command=(sys.executable, "-c", code))
+    assert len((folder / "events.jsonl").read_text().splitlines()) == 2, done.stderr
+    assert "replay: " not in done.stderr
+    again = run_exec(*lost[:2], "--replay", str(folder / "events.jsonl"), "--profile", "lost-ack")
+    assert again.returncode == 2
+    assert "--replay" in again.stderr
+    assert ("--redact-keys" in again.stderr) == bool(more)
+
+
 def test_job_summary(lost, tmp_path, app):
     """Where GitHub Actions wants a summary it gets one."""
     path = tmp_path / "summary.md"
