@@ -42,11 +42,12 @@ def test_environment_and_signals_are_as_usual(tmp_path):
     name, *ours = said.read_text().split()
     subprocess.run(["sh", "-c", shell], env=environment, check=True)
     assert name == "value"
-    # Bits 31 and 32 are signals that the C library keeps to itself.
     usual = said.read_text().split()[1:]
-    assert [int(mask, 16) & ~0x180000000 for mask in ours[1::2]] == [
-        int(mask, 16) for mask in usual[1::2]
-    ]
+    # Bits 31 and 32 are signals that the C library keeps to itself.
+    mine, theirs = (
+        [int(mask, 16) & ~0x180000000 for mask in words[1::2]] for words in (ours, usual)
+    )
+    assert mine == theirs
 
 
 @pytest.mark.parametrize(
