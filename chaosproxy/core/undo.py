@@ -31,7 +31,8 @@ class Written:
     `writes`: of each command in it that was applied, its name and the keys it may have written. `kept`: those that cannot be
     undone, by name, and why. `images`: how its places were just before, None: that is not known. `swaps`: the databases
     that it has swapped, two by two. `certain`: Redis has said that it was applied; else nobody knows. `partly`: it has failed, and
-    may have written before that. `claimed`: its places are its own for now.
+    may have written before that. `claimed`: its places are its own for now. `giver`: which of others' writes gave it what it had waited
+    for, as far as is known; `given`: what that one's own has given so to others. The two are lost as one. `logged`: it may be lost.
     """
 
     connection: int
@@ -45,6 +46,9 @@ class Written:
     waits: bool = False
     certain: bool = True
     partly: bool = False
+    logged: bool = False
+    giver: "Written | None" = None
+    given: list[tuple[str, tuple[bytes, ...]]] = field(default_factory=list)
     at: float = 0.0
 
     @property
@@ -113,7 +117,10 @@ class UndoLog:
         """
         owner = written.connection
         held = list(self._claims) if EVERYTHING in places else [*places, EVERYTHING]
-        if any(self._claims.get(place, [owner])[0] != owner for place in held):
+        crowd = [each for each in self._parked if not set(each.places).isdisjoint(places)]
+        # Who goes on because of which of two writes could not be told, even of one connection.
+        owners = {-1} if crowd else {owner}
+        if any(not owners.issuperset(self._claims.get(place, ())) for place in held):
             if owner not in self._waiting:
                 self._waiting.append(owner)
             return False
@@ -121,10 +128,14 @@ class UndoLog:
             self._claims.setdefault(place, []).append(owner)
         written.places = tuple(places)
         written.claimed = True
-        for parked in self._parked:
-            if not set(parked.places).isdisjoint(places):
-                parked.images.clear()
+        for parked in crowd:
+            parked.images.clear()
+            parked.giver = written
         return True
+
+    def gives(self, written: Written) -> bool:
+        """Whether somebody waits who may go on because of this write."""
+        return any(parked.giver is written for parked in self._parked)
 
     def release(self, written: Written) -> list[int]:
         """A write has left its places: give the connections that may try again."""
@@ -147,14 +158,29 @@ class UndoLog:
 
     def end(self, written: Written, now: float) -> list[int]:
         """Redis has answered it: keep what was applied, and give the connections that may try again."""
+        self.applied(written, now)
+        return self.release(written)
+
+    def applied(self, written: Written, now: float) -> None:
+        """Redis has answered it, and it does not leave its places yet."""
         self._leave(written)
+        giver, written.giver = written.giver, None
+        if giver is not None and written.writes and (giver.claimed or giver.logged):
+            if giver.logged:
+                self.size += sum(len(key) + COST for _, own in written.writes for key in own)
+                giver.writes += written.writes
+            else:
+                giver.given += written.writes
+            return
+        if giver is not None:
+            written.images = dict.fromkeys(written.places)
+        written.writes += written.given
         if written.writes or written.kept or written.partly:
             self._keep(written, now)
-        return self.release(written)
 
     def drop(self, written: Written, now: float) -> list[int]:
         """Nobody will answer it any more: if it has left, it may have been applied all the same."""
-        written.writes.clear()
+        written.writes[:] = written.given
         if written.sent and not written.waits:
             written.certain = False
             self._keep(written, now)
@@ -169,7 +195,7 @@ class UndoLog:
     # -- applied
 
     def _keep(self, written: Written, now: float) -> None:
-        written.at = now
+        written.at, written.logged = now, True
         self._applied.append(written)
         self.size += written.size
         if written.swaps:
@@ -199,6 +225,7 @@ class UndoLog:
     def _forget(self) -> None:
         """With the oldest goes what could be undone; what comes to its places is asked about anew."""
         oldest = self._applied.popleft()
+        oldest.logged = False
         self._known.difference_update(oldest.images)
         self.size -= oldest.size
 
@@ -213,6 +240,7 @@ class UndoLog:
             if count >= self.writes if self.writes is not None else last.at < (self.window or 0.0):
                 break
             taken.append(self._applied.pop())
+            last.logged = False
             count += len(last.writes)
         self.clear()
         self.window = None
@@ -220,6 +248,8 @@ class UndoLog:
 
     def clear(self) -> None:
         """What has been applied by now cannot be lost any more."""
+        for each in self._applied:
+            each.logged = False
         self._applied.clear()
         self._known.clear()
         self.size = 0

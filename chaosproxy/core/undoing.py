@@ -4,7 +4,8 @@ Takes the work at the head of a line, and what becomes of it; gives questions ah
 that is possible), a write that waits while another connection's is on its way to the same place, and the log's entries.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Final, cast
 
@@ -79,7 +80,8 @@ def _take_down(line: Line, work: Work, log: UndoLog, works: Sequence[Work], now:
     aside = not line.takes_ours(keys=True) or any(
         db not in (line.db, EVERYTHING[0]) for db, _ in places
     )
-    if aside and line.expect:
+    # Who gives a command of this line what it waits for may have to write to the same places.
+    if line.blocking or (aside and line.expect):
         return False
     if not log.claim(written, places):
         return False
@@ -171,20 +173,30 @@ def sent(line: Line, work: Work) -> None:
     for log, written in work.undo:
         written.sent = True
         if swallow.waits(work.sent, queued=False):
-            _park(line, log, written, _SURELY)
+            _park(line, log, written)
 
 
-def _park(line: Line, log: UndoLog, written: Written, times: int) -> None:
-    def answered(replies: Sequence[bytes] | None, now: float) -> None:
-        del replies, now
-        if not written.claimed:
-            return
-        if times > 1:
-            _park(line, log, written, times - 1)
-        else:
+def _park(line: Line, log: UndoLog, written: Written) -> None:
+    def waits() -> None:
+        if written.claimed:
             line.wake(log.park(written))
 
-    line.ask_side([encode_command(b"PING")], 0, answered)
+    _once_surely(line, waits, lambda: None)
+
+
+def _once_surely(
+    line: Line, do: Callable[[], None], on_gone: Callable[[], None], times: int = _SURELY
+) -> None:
+    """Do something once all that was sent before is surely met, and what Redis had said by now is surely heard."""
+
+    def answered(replies: Sequence[bytes] | None, now: float) -> None:
+        del replies, now
+        if times > 1:
+            _once_surely(line, do, on_gone, times - 1)
+        else:
+            do()
+
+    line.ask_side([encode_command(b"PING")], 0, answered, on_gone=on_gone)
 
 
 def settle(line: Line, work: Work, raw: bytes, now: float) -> None:
@@ -201,8 +213,18 @@ def settle(line: Line, work: Work, raw: bytes, now: float) -> None:
             written.partly = True
     work.units.clear()
     for log, written in work.undo:
-        line.wake(log.end(written, now))
+        if log.gives(written):
+            # Who went on because of this has been answered too: that is heard first.
+            log.applied(written, now)
+            release = partial(_release, line, log, written)
+            _once_surely(line, release, release)
+        else:
+            line.wake(log.end(written, now))
     work.undo.clear()
+
+
+def _release(line: Line, log: UndoLog, written: Written) -> None:
+    line.wake(log.release(written))
 
 
 def _acted(command: Command, raw: bytes) -> bool:

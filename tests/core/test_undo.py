@@ -168,6 +168,81 @@ def test_who_waits_at_the_server():
     assert lose(log).requests == ()
 
 
+def handed(log, first):
+    """A BLMOVE that waits is given something by an RPUSH, behind another write; which of the two is answered `first`."""
+    write(log, C)
+    waiting, push = Written(1, sent=True), Written(2, sent=True)
+    assert log.claim(waiting, [A, B])
+    log.park(waiting)
+    assert log.claim(push, log.reach([A]))
+    push.images = {A: Image(b"1"), B: Image(b"2")}
+    push.writes.append(("RPUSH", (b"a",)))
+    waiting.writes.append(("BLMOVE", (b"a", b"b")))
+    for each in (push, waiting) if first == "push" else (waiting, push):
+        log.end(each, 1)
+    return push
+
+
+@pytest.mark.parametrize("first", ["push", "waiting"])
+def test_what_is_given_and_taken_is_one(first):
+    """Whichever is heard of first: both are lost, or neither."""
+    log = UndoLog(writes=1)
+    push = handed(log, first)
+    write(log, C, at=2)
+    assert log.size == write(UndoLog(writes=1), C).size
+    assert not push.logged
+    handed(log, first)
+    assert log.size == 2 + 5 * (COST + 1), "two images; two places; and three keys of two writes"
+    lost = log.lose()
+    assert sorted(lost.writes) == [("BLMOVE", (b"a", b"b")), ("RPUSH", (b"a",))]
+    assert lost.puts == (b"a", b"b")
+
+
+def test_what_is_taken_from_one_whose_answer_nobody_heard():
+    """It has been given: so it was applied."""
+    log = UndoLog(writes=1)
+    waiting, push = Written(1, sent=True), Written(2, sent=True)
+    assert log.claim(waiting, [A])
+    log.park(waiting)
+    assert log.claim(push, [A])
+    assert log.gives(push)
+    push.images = {A: Image(b"1")}
+    waiting.writes.append(("BLPOP", (b"a",)))
+    log.end(waiting, 1)
+    assert not log.gives(push)
+    log.drop(push, 1)
+    lost = log.lose()
+    assert (lost.writes, lost.puts) == ((("BLPOP", (b"a",)),), (b"a",))
+
+
+def test_what_nobody_here_has_given():
+    """Others, of whom nothing is known, have written there: what was before that cannot be put back, and that is said."""
+    log = UndoLog(writes=1)
+    waiting, push = Written(1, sent=True), Written(2, sent=True)
+    assert log.claim(waiting, [A])
+    log.park(waiting)
+    assert log.claim(push, [A])
+    log.end(push, 1)
+    waiting.writes.append(("BLPOP", (b"a",)))
+    log.end(waiting, 2)
+    lost = log.lose()
+    assert (lost.writes, lost.kept, lost.requests) == ((), (("BLPOP", "no_image"),), ())
+
+
+def test_where_somebody_waits_one_writes_after_the_other():
+    """Of one connection too: else nobody knew because of which of the two the other went on."""
+    log = UndoLog(writes=1)
+    waiting = Written(1, sent=True)
+    assert log.claim(waiting, [A])
+    log.park(waiting)
+    first, second = Written(2, sent=True), Written(2, sent=True)
+    assert log.claim(first, [A])
+    assert not log.claim(second, [A])
+    assert log.claim(second, [B])
+    log.applied(first, 1)
+    assert log.release(first) == [2]
+
+
 def test_what_was_not_there():
     """A key that did not exist goes; one that had an end gets it back."""
     assert restore(b"k", Image(None)) == encode("UNLINK", "k")

@@ -414,6 +414,64 @@ def test_one_that_waits():
         assert len(lost.requests) == 2
 
 
+@pytest.mark.parametrize("gone", [False, True])
+def test_who_went_on_is_heard_first(gone):
+    """Before anybody writes where one has waited it is known because of which write that went on."""
+    with Talk(RULE) as talk, talk.another() as other, talk.another() as third:
+        talk.client("BLPOP a 0")
+        talk.upstream(*DUMPED)
+        talk.side("+PONG")
+        talk.side("+PONG")
+        other.client("RPUSH a x", "RPUSH a y")
+        other.expect_upstream(*asks("a"), "RPUSH a x")
+        third.client("DEL a")
+        other.upstream(*DUMPED, ":1")
+        other.expect_client(":1")
+        third.expect_silence()
+        if gone:
+            other.client_gone()
+        else:
+            other.side("+PONG")
+            other.expect_silence()
+            talk.upstream('*["a" "x"]')
+            other.side("+PONG")
+            other.expect_upstream(*asks("a"), "RPUSH a y")
+            other.upstream("$-1", ":-2", ":1")
+            other.expect_client(":1")
+        third.expect_upstream(*asks("a"), "DEL a")
+        third.upstream("$-1", ":-2", ":0")
+        third.expect_client(":0")
+        if gone:
+            talk.upstream('*["a" "x"]')
+        talk.heard("upstream")
+        talk.heard("client")
+        names = [name for name, _ in fail_over(talk).writes]
+        assert names == (["RPUSH"] if gone else ["RPUSH", "BLPOP", "RPUSH"])
+
+
+def test_a_write_behind_one_that_waits():
+    """It is not on its way before: who gives that what it waits for may have to write to the same key."""
+    with Talk(RULE) as talk, talk.another() as other:
+        talk.client("BLPOP a 0", "GET a", "DEL a")
+        talk.upstream(*DUMPED)
+        talk.expect_upstream(*asks("a"), "BLPOP a 0", "GET a")
+        talk.side("+PONG")
+        talk.side("+PONG")
+        other.client("RPUSH a x")
+        other.expect_upstream(*asks("a"), "RPUSH a x")
+        other.upstream(*DUMPED, ":1")
+        other.expect_client(":1")
+        talk.upstream('*["a" "x"]')
+        talk.expect_client('*["a" "x"]')
+        talk.expect_silence()
+        for _ in range(2):
+            other.side("+PONG")
+        talk.expect_upstream(*asks("a"), "DEL a")
+        talk.upstream("$-1", *DUMPED, ":1")
+        talk.expect_client("$-1", ":1")
+        assert len(fail_over(talk).writes) == 3
+
+
 @pytest.mark.parametrize(
     ("waited", "answer", "written"),
     [

@@ -12,7 +12,7 @@ import pytest
 from tests.calls import Call
 from tests.live.stand import Stand, words_of
 from tests.proxying import wait_for
-from tests.wire import Wire, WireError, connected
+from tests.wire import Wire, WireError, connected, encode
 
 PROFILE = """
 faults:
@@ -114,6 +114,40 @@ def test_a_blocked_move(stand):
         assert stand.server.ask("LLEN", "l2") == 41
         fail_over(stand)
     assert changed(before, state(stand)) == set()
+    stand.use("calm")
+
+
+@everywhere
+def test_what_is_given_and_taken(stand):
+    """One is not lost without the other, though the last write only is to be."""
+    stand.fill()
+    before = state(stand)
+    stand.use(PROFILE.replace("for: 60s", "writes: 1"))
+    for _ in range(10):
+        with connected(stand.proxy.port, 2) as (waiting, other):
+            waiting.send("BLMOVE", "queue", "l2", "LEFT", "LEFT", "0")
+            wait_for(lambda: _is_blocked(stand), "the client to wait")
+            last = stand.journal.last
+            other.ask("RPUSH", "queue", "job")
+            assert waiting.read() == [b"$3\r\njob\r\n"]
+            fail_over(stand)
+        assert changed(before, state(stand)) == set()
+        (event,) = (each for each in stand.journal.events(last) if "writes" in each)
+        assert {each["command"] for each in event["writes"]} == {"RPUSH", "BLMOVE"}
+    stand.use("calm")
+
+
+@everywhere
+@pytest.mark.parametrize("behind", [[("DEL", "queue")], [("MULTI",), ("DEL", "queue"), ("EXEC",)]])
+def test_a_write_behind_one_that_waits(stand, behind):
+    """In the same pipeline, and to the same key: whoever gives what is waited for is not held up by it."""
+    stand.fill()
+    stand.use(PROFILE)
+    with connected(stand.proxy.port, 2) as (waiting, other):
+        waiting.send_bytes(b"".join(encode(*each) for each in [("BLPOP", "queue", "0"), *behind]))
+        wait_for(lambda: _is_blocked(stand), "the client to wait")
+        assert other.ask("RPUSH", "queue", "a", "b") == 2
+        assert waiting.read(1 + len(behind))[-1] in {b":1\r\n", b"*1\r\n:1\r\n"}
     stand.use("calm")
 
 
