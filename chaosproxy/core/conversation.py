@@ -244,7 +244,9 @@ class Conversation:
             self._returns.leaving.gone(reason)
             line.gone()
         if self._client_ended and not (line.closed or self._passed_on):
-            if line.head is not None and (line.lost or line.head.stage in HELD_UP):
+            held_up = line.head is not None and (line.lost or line.head.stage in HELD_UP)
+            # Behind what waits at the server that would take nothing more either.
+            if held_up or (line.head is not None and undoing.surely_waits(line)):
                 self._intake.gone("client_gone")
             held = (line.world.held or self._intake.stopped) and self._intake.waiting
             if line.head is None and line.upstream_silent is None and not held:

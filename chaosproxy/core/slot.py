@@ -193,6 +193,8 @@ class Slot:
     due: float = 0.0
     waiting: int = 0
     never: bool = False
+    #: Whether this command surely waits at the server, where that was asked.
+    parked: bool | None = None
     element: Element | None = None
     on_reply: Callable[[bytes, float], None] | None = None
     #: Of an EXEC that passes as it comes, because it is too large: what is known of its elements.

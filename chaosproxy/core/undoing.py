@@ -168,6 +168,21 @@ def is_waiting(line: Line) -> bool:
     return swallow.waits(command, queued=False)
 
 
+def surely_waits(line: Line) -> bool:
+    """Whether that command surely waits there; where it is not known it is found out, and then the line goes on."""
+    if not is_waiting(line):
+        return False
+    slot = line.expect[0]
+
+    def waits() -> None:
+        slot.parked = True
+
+    if slot.parked is None:
+        slot.parked = False
+        _once_surely(line, waits, lambda: None)
+    return slot.parked
+
+
 def sent(line: Line, work: Work) -> None:
     """It is on its way to Redis. One that may wait there lets others write where it waits, as soon as it surely does."""
     for log, written in work.undo:

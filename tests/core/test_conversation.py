@@ -3,7 +3,7 @@
 import pytest
 
 from chaosproxy.core.ending import ENDED
-from tests.conversation import Talk, command
+from tests.conversation import GATE, PROVEN, Talk, command
 
 INVALIDATED = '>["invalidate" *["a"]]'
 
@@ -415,6 +415,44 @@ def test_a_client_half_closes_while_its_request_waits_to_be_understood():
         talk.expect_half_close()
         talk.upstream("+OK", '"1"')
         talk.expect_client("+OK", "+OK", '"1"')
+
+
+DROPPED = "- {fault: drop_write, match: {commands: SET}, tell: ok}"
+
+
+def test_a_client_half_closes_behind_what_waits():
+    """Its FIN does not wait for what may never come: the server ends with it, and takes nothing from a list for nobody."""
+    with Talk(DROPPED) as talk:
+        talk.client("BLPOP q 0", "SET k v")
+        talk.expect_upstream("BLPOP q 0", *GATE)
+        talk.client_eof()
+        for _ in range(2):
+            talk.expect_silence()
+            talk.expect_side("PING")
+            talk.side("+PONG")
+        talk.expect_half_close()
+        talk.expect_fired("drop_write", applied="no", told="nothing", outcome="fail")
+        talk.upstream_eof()
+        talk.expect_closed("close")
+
+
+@pytest.mark.parametrize("asked", [0, 1])
+def test_a_client_half_closes_behind_what_would_have_waited(asked):
+    """What comes in the meantime was on its way: all that it has sent is carried out."""
+    with Talk(DROPPED) as talk:
+        talk.client("BLPOP q 0", "SET k v")
+        talk.expect_upstream("BLPOP q 0", *GATE)
+        talk.client_eof()
+        for _ in range(asked):
+            talk.side("+PONG")
+        talk.upstream('*["q" "1"]', *PROVEN)
+        talk.expect_client('*["q" "1"]')
+        talk.side("+PONG")
+        talk.heard("upstream")
+        talk.upstream("+OK", *["+QUEUED"] * 5, "*[:1 +OK +OK :1 +OK]")
+        talk.expect_half_close()
+        talk.expect_client("+OK")
+        talk.expect_fired("drop_write", applied="no", told="ok", outcome="false_ok")
 
 
 def test_a_client_half_closes_within_a_request():

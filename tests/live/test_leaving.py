@@ -1,0 +1,45 @@
+"""Clients that leave while they wait at the server, on real servers: nothing is taken for them any more, whatever rules look at behind that."""
+
+import pytest
+
+from tests.proxying import serve_proxy, wait_for
+from tests.wire import encode
+
+RULES = "faults:\n- {%s, match: {commands: SET}}\n"
+
+
+@pytest.mark.parametrize(
+    "rule",
+    ["fault: drop_write, tell: ok", "fault: expire_key, mode: now", "fault: duplicate", "fault: stale_read, lag: 1s"],
+)  # fmt: skip
+@pytest.mark.parametrize("end", ["close", "finish"])
+def test_nothing_is_taken_for_nobody(any_server, rule, end):
+    """A client blocks, has sent more behind that, and goes: as without the proxy the list keeps what comes, and nothing else happens."""
+    any_server.ask("SET", "k", "v")
+    with serve_proxy(any_server.url, RULES % rule) as proxy, proxy.connect() as wire:
+        wire.ask("PING")
+        wire.send_bytes(encode("BLPOP", "q", 0) + encode("SET", "k", "w") + encode("SET", "k", "x"))
+        wait_for(lambda: b"blocked_clients:1\r" in any_server.ask("INFO", "clients"), "it to block")
+        getattr(wire, end)()
+        wait_for(lambda: b"blocked_clients:0\r" in any_server.ask("INFO", "clients"), "it to go")
+        assert any_server.ask("RPUSH", "q", "1") == 1
+        assert any_server.ask("GET", "k") == b"v"
+        proxy.wait_clients(0)
+        matched = proxy.metric("faults_matched_total")
+        fired, skipped = proxy.metric("faults_fired_total"), proxy.metric("faults_skipped_total")
+        assert matched == fired + skipped
+
+
+def test_all_is_done_that_would_have_been(any_server):
+    """One that has not had to wait has all carried out that it has sent before its end."""
+    rules = RULES % "fault: duplicate"
+    with serve_proxy(any_server.url, rules) as proxy, proxy.connect() as wire:
+        for number in range(20):
+            any_server.ask("RPUSH", "q", number)
+        wire.send_bytes(
+            b"".join(encode("BLPOP", "q", 0) + encode("SET", f"k{n}", n) for n in range(20))
+        )
+        wire.finish()
+        wait_for(lambda: any_server.ask("GET", "k19") == b"19", "the last one")
+        assert any_server.ask("EXISTS", "q") == 0
+        proxy.wait_clients(0)
