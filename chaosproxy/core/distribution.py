@@ -10,7 +10,7 @@ from statistics import NormalDist
 from typing import Any, Final, assert_never
 
 from chaosproxy.core.scalar import DURATION, POSITIVE_DURATION, closest, expected, is_number, shown
-from chaosproxy.core.setting import Invalid, Kind
+from chaosproxy.core.setting import Invalid, Kind, parse_each
 from chaosproxy.core.units import record
 
 _STANDARD: Final = NormalDist()
@@ -102,13 +102,7 @@ def _standard_quantile(share: float) -> float:
 def _uniform(value: object) -> Uniform:
     if not isinstance(value, list) or len(value) != 2:
         raise expected("two durations such as [10ms, 50ms]", value)
-    ends = []
-    for index, end in enumerate(value):
-        try:
-            ends.append(DURATION.parse(end))
-        except Invalid as wrong:
-            raise wrong.under(index) from None
-    low, high = ends
+    low, high = parse_each(lambda _, end: DURATION.parse(end), enumerate(value))
     if low > high:
         raise Invalid(f"the range is empty: {value[0]} is more than {value[1]}")
     return Uniform(low, high)
@@ -176,20 +170,7 @@ def _distribution(value: object) -> Distribution:
             raise Invalid(
                 f"expected {_WHAT}, got {shown(value)}", suggestion=wrong.suggestion
             ) from None
-    parsed: dict[str, Any] = {}
-    for key, part in value.items():
-        kind = _SHAPES.get(key) or (POSITIVE_DURATION if key == "max" else None)
-        if kind is None:
-            raise Invalid(
-                f"unknown distribution '{key}'",
-                (key,),
-                suggestion=closest(key, (*_SHAPES, "max")),
-                at_key=True,
-            )
-        try:
-            parsed[key] = kind.parse(part)
-        except Invalid as wrong:
-            raise wrong.under(key) from None
+    parsed = dict(zip(value, parse_each(_part, value.items()), strict=True))
     most = parsed.pop("max", None)
     if len(parsed) != 1:
         raise Invalid(
@@ -197,6 +178,15 @@ def _distribution(value: object) -> Distribution:
         )
     (shape,) = parsed.values()
     return Distribution(shape, most)
+
+
+def _part(key: str, part: object) -> Any:
+    kind = _SHAPES.get(key) or (POSITIVE_DURATION if key == "max" else None)
+    if kind is None:
+        near = closest(key, (*_SHAPES, "max"))
+        listed = "" if near else f", expected one of {', '.join((*_SHAPES, 'max'))}"
+        raise Invalid(f"unknown distribution '{key}'{listed}", suggestion=near, at_key=True)
+    return kind.parse(part)
 
 
 DISTRIBUTION: Final = Kind(

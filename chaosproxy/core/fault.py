@@ -82,6 +82,9 @@ class Fault:
     subject: ClassVar[Literal["exchange", "push", "connection"]] = "exchange"
     #: it acts on writes only: a match that names none can never hold.
     writes_only: ClassVar[bool] = False
+    #: it acts on reads only, or on keys only: the same.
+    reads_only: ClassVar[bool] = False
+    keys_only: ClassVar[bool] = False
     #: it can act on a frame nobody asked for as well, with `match: push`.
     on_pushes: ClassVar[bool] = False
 

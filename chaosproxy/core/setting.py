@@ -5,7 +5,7 @@ Schema, `chaosproxy faults` and the README table all read. Nothing about a setti
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,7 +15,8 @@ class Invalid(ValueError):  # noqa: N818 - reads as a sentence where it is raise
 
     `message` says what is wrong and what would be right; `path` leads from the value given to the part that
     is wrong (keys and list indices), so that the loader can point at its line. `suggestion` is what was probably
-    meant; `at_key` says that the last key of the path is itself what is wrong, not its value.
+    meant; `at_key` says that the last key of the path is itself what is wrong, not its value. `more` is what else is
+    wrong with the same value.
     """
 
     def __init__(
@@ -25,18 +26,54 @@ class Invalid(ValueError):  # noqa: N818 - reads as a sentence where it is raise
         *,
         suggestion: str = "",
         at_key: bool = False,
+        more: tuple["Invalid", ...] = (),
     ) -> None:
         super().__init__(message)
         self.message = message
         self.path = path
         self.suggestion = suggestion
         self.at_key = at_key
+        self.more = more
 
     def under(self, *path: str | int) -> "Invalid":
         """The same complaint, seen from a value that holds the wrong one at `path`."""
         return Invalid(
-            self.message, (*path, *self.path), suggestion=self.suggestion, at_key=self.at_key
+            self.message,
+            (*path, *self.path),
+            suggestion=self.suggestion,
+            at_key=self.at_key,
+            more=tuple(other.under(*path) for other in self.more),
         )
+
+
+#: Of what is wrong with one value so much is told.
+MOST_WRONG: Final = 100
+
+
+def parse_each(
+    parse: Callable[[Any, object], Any], parts: Iterable[tuple[str | int, object]]
+) -> list[Any]:
+    """What `parse` makes of each key or index and its value. Raises one `Invalid` for all that are wrong, or MOST_WRONG."""
+    parsed: list[Any] = []
+    wrong: list[Invalid] = []
+    for key, part in parts:
+        try:
+            parsed.append(parse(key, part))
+        except Invalid as found:
+            placed = found.under(key)
+            wrong += (placed, *placed.more)
+            if len(wrong) >= MOST_WRONG:
+                break
+    if wrong:
+        first, *more = wrong
+        raise Invalid(
+            first.message,
+            first.path,
+            suggestion=first.suggestion,
+            at_key=first.at_key,
+            more=tuple(more),
+        )
+    return parsed
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from chaosproxy.core.scalar import (
     pattern,
     whole,
 )
-from chaosproxy.core.setting import Invalid, Kind
+from chaosproxy.core.setting import Invalid, Kind, parse_each
 
 __all__ = [
     "ARGUMENTS",
@@ -121,22 +121,16 @@ def record(
     Gives what `make` makes of the parsed fields, given by name.
     """
 
+    def parse_part(key: str, part: object) -> Any:
+        if key not in fields:
+            near = closest(key, fields)
+            raise Invalid(f"unknown field '{key}', expected {what}", suggestion=near, at_key=True)
+        return fields[key].parse(part)
+
     def parse(value: object) -> Any:
         if not isinstance(value, dict) or not value:
             raise expected(what, value or None)
-        parsed = {}
-        for key, part in value.items():
-            if key not in fields:
-                raise Invalid(
-                    f"unknown field '{key}', expected {what}",
-                    (key,),
-                    suggestion=closest(key, fields),
-                    at_key=True,
-                )
-            try:
-                parsed[key] = fields[key].parse(part)
-            except Invalid as wrong:
-                raise wrong.under(key) from None
+        parsed = dict(zip(value, parse_each(parse_part, value.items()), strict=True))
         for key in required:
             if key not in parsed:
                 raise Invalid(f"'{key}' is missing, expected {what}")
@@ -174,13 +168,7 @@ def one_or_list(name: str, item: Kind, make: Callable[[tuple[Any, ...]], Any] = 
 
 
 def _items(item: Kind, values: list[object]) -> list[Any]:
-    parsed = []
-    for index, value in enumerate(values):
-        try:
-            parsed.append(item.parse(value))
-        except Invalid as wrong:
-            raise wrong.under(index) from None
-    return parsed
+    return parse_each(lambda _, value: item.parse(value), enumerate(values))
 
 
 def _command(value: object) -> str:
@@ -188,15 +176,27 @@ def _command(value: object) -> str:
     if isinstance(value, str):
         if _COMMAND.fullmatch(value):
             return value.lower() if value.startswith("@") else value.upper()
-        words = value.split()
-        if len(words) == 2 and _COMMAND.fullmatch(joined := "|".join(words)):
+        words = value.replace(",", " ").split()
+        joined = "|".join(words)
+        if len(words) == 2 and words[0].upper() in _CONTAINERS and _COMMAND.fullmatch(joined):
             raise expected("a command, CONFIG|SET or @category", value, joined)
+        if len(words) > 1 and all(
+            re.match(r"[@A-Za-z]", each) and _COMMAND.fullmatch(each) for each in words
+        ):
+            listed = f"[{', '.join(words)}]"
+            raise expected("a command, CONFIG|SET or @category", value, listed)
     raise expected("a command, CONFIG|SET or @category", value)
 
 
 # Modules name their commands as they like; no name can hold a space, and @ and | have a meaning.
 _NAME_BYTES: Final = r"[!-?A-{}~]{1,128}"
 _COMMAND: Final = re.compile(rf"(?:@[A-Za-z0-9_-]{{1,64}}|{_NAME_BYTES}(?:\|{_NAME_BYTES})?)")
+
+#: Commands of which the second word is a part.
+_CONTAINERS: Final = frozenset(
+    ("ACL", "CLIENT", "CLUSTER", "COMMAND", "CONFIG", "FUNCTION", "LATENCY", "MEMORY", "MODULE", "OBJECT", "PUBSUB",
+     "SCRIPT", "SLOWLOG", "XGROUP", "XINFO")
+)  # fmt: skip
 
 _TEXT: Final = Kind(
     "glob",

@@ -110,6 +110,7 @@ class ExpireKey(Fault):
 
     positions = (Position.BEFORE_FORWARD,)
     outcome = "ok / false ok"
+    keys_only = True
 
     mode: Literal["now", "evict", "strip_ttl", "no_renewal"] | Ttl = setting(
         MODE,

@@ -21,7 +21,7 @@ from chaosproxy.core.failover import (
 )
 from chaosproxy.core.fault import Context, Fault, fault
 from chaosproxy.core.scalar import closest, expected
-from chaosproxy.core.setting import Invalid, Kind, setting
+from chaosproxy.core.setting import Invalid, Kind, parse_each, setting
 from chaosproxy.core.undo import UndoLog
 from chaosproxy.core.units import COUNT, POSITIVE_DURATION, choice, record
 
@@ -63,13 +63,7 @@ def _step(value: object) -> Step:
 def _steps(value: object) -> tuple[Step, ...]:
     if not isinstance(value, list) or not value:
         raise expected("a list of steps such as [{refuse: 1s}, switch]", value)
-    steps = []
-    for index, each in enumerate(value):
-        try:
-            steps.append(_step(each))
-        except Invalid as wrong:
-            raise wrong.under(index) from None
-    return tuple(steps)
+    return tuple(parse_each(lambda _, each: _step(each), enumerate(value)))
 
 
 def _one(name: str, schema: object) -> dict[str, object]:

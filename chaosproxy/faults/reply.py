@@ -8,6 +8,7 @@ from chaosproxy.core.decision import Answer, Decision, Position
 from chaosproxy.core.errors import TEXTS, error_reply
 from chaosproxy.core.fault import Context, Fault, fault
 from chaosproxy.core.resp import encode_bulk, encode_integer, encode_null
+from chaosproxy.core.scalar import expected
 from chaosproxy.core.setting import Invalid, Kind, setting
 from chaosproxy.core.texts import change_texts, not_utf8, shortened
 from chaosproxy.core.units import FLAG, SIZE, TEXT
@@ -19,7 +20,7 @@ def _value(value: object) -> bytes | int | None:
     if isinstance(value, str):
         # A lone surrogate, which YAML and JSON can escape, must not crash the loader.
         return value.encode("utf-8", "surrogatepass")
-    raise Invalid(f"expected null, empty, an integer or a text, got {value!r}")
+    raise expected("null, empty, an integer or a text", value)
 
 
 VALUE = Kind("value", _value, {"type": ["null", "integer", "string"]})

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from chaosproxy.core.decision import Decision, Pieces, Position
 from chaosproxy.core.fault import Context, Fault, fault
-from chaosproxy.core.setting import Invalid, Kind, setting
+from chaosproxy.core.setting import Invalid, Kind, parse_each, setting
 from chaosproxy.core.spots import HELP, SPOT, spots
 from chaosproxy.core.units import COUNT, POSITIVE_DURATION, SIGNED_INT, whole
 
@@ -16,19 +16,18 @@ def _split(value: object) -> tuple[int, ...] | str:
     if isinstance(value, str):
         spot: str = SPOT.parse(value)
         return spot
-    values = value if isinstance(value, list) else [value]
-    if not values:
+    if not isinstance(value, list):
+        return (_offset(value),)
+    if not value:
         raise Invalid("expected an offset, a list of offsets or a spot, got an empty list")
-    offsets = []
-    for index, each in enumerate(values):
-        try:
-            offset: int = SIGNED_INT.parse(each)
-        except Invalid as wrong:
-            raise (wrong.under(index) if isinstance(value, list) else wrong) from None
-        if offset == 0:
-            raise Invalid("0 cuts nothing off; offsets count bytes from 1, or from the end from -1")
-        offsets.append(offset)
-    return tuple(offsets)
+    return tuple(parse_each(lambda _, each: _offset(each), enumerate(value)))
+
+
+def _offset(value: object) -> int:
+    offset: int = SIGNED_INT.parse(value)
+    if offset == 0:
+        raise Invalid("0 cuts nothing off; offsets count bytes from 1, or from the end from -1")
+    return offset
 
 
 SPLIT = Kind(

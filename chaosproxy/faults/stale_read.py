@@ -25,6 +25,7 @@ class StaleRead(Fault):
 
     positions = (Position.BEFORE_FORWARD,)
     outcome = "ok"
+    reads_only = True
 
     lag: float | None = setting(POSITIVE_DURATION, "How long ago.", default=None)
     behind: int | None = setting(

@@ -3,10 +3,11 @@
 Takes entries as read, and the command table; gives nothing, but leaves problems.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from chaosproxy.core.command_table import CommandSpec, CommandTable
 from chaosproxy.core.decision import Position
+from chaosproxy.core.fault import Fault
 from chaosproxy.core.scalar import closest
 from chaosproxy.profile.problems import Place, Problems
 from chaosproxy.profile.rules import Written
@@ -112,16 +113,23 @@ def _check_commands(written: Written, table: CommandTable, problems: Problems) -
     if specs is None:
         return
     place = _place(written, "match", "commands")
-    if fault and fault.writes_only and not any(spec.is_write for spec in specs):
-        message = (
-            f"commands: can never hold, fault {fault.type} acts on writes and none of these is one"
-        )
-        problems.add(place, message)
+    for why in _beyond(fault, specs) if fault else ():
+        problems.add(place, f"commands: can never hold, fault {why}")
     given = {"keys": match.keys, "key_share": match.key_share, "slots": match.slots}
     by_key = [field for field, value in given.items() if value is not None]
     if by_key and not any(spec.key_specs for spec in specs):
         message = f"commands: can never hold together with '{by_key[0]}', none of these has a key"
         problems.add(place, message)
+
+
+def _beyond(fault: type[Fault], specs: Sequence[CommandSpec]) -> Iterator[str]:
+    """Why a fault can act on none of these commands."""
+    if fault.writes_only and not any(spec.is_write for spec in specs):
+        yield f"{fault.type} acts on writes and none of these is one"
+    if fault.reads_only and not any("readonly" in spec.flags for spec in specs):
+        yield f"{fault.type} acts on reads and none of these is one"
+    if fault.keys_only and not any(spec.key_specs for spec in specs):
+        yield f"{fault.type} acts on keys and none of these has one"
 
 
 def _all_known(
@@ -181,6 +189,10 @@ def _unknown_command(word: str, table: CommandTable) -> tuple[str, str]:
         near = closest(word, [f"@{group}" for group in groups])
         return f"no ACL category or command flag is called {word}", near
     container, bar, _ = word.partition("|")
+    if word == "*":
+        return "unknown command *; for all of them 'commands' is left out", ""
+    if not bar and "," in word:
+        return f"unknown command {word}", f"[{', '.join(filter(None, word.split(',')))}]"
     if not bar:
         return f"unknown command {word}", closest(word, table.names)
     if container not in table.specs:

@@ -13,6 +13,16 @@ from chaosproxy.profile.yaml_nodes import Node
 
 T = TypeVar("T")
 
+#: What other tools, and people, call a field.
+_MEANT = {
+    "on": "at",
+    "position": "at",
+    "probability": "chance",
+    "times": "limit",
+    "type": "fault",
+    "rules": "faults",
+}
+
 
 def read_settings(cls: type[T], node: Node, what: str, problems: Problems) -> tuple[T | None, bool]:
     """An instance of `cls` from the fields of `node` that it declares, and whether all of them are good.
@@ -40,14 +50,15 @@ def read_settings(cls: type[T], node: Node, what: str, problems: Problems) -> tu
 
 
 def complain(node: Node, wrong: Invalid, name: str, problems: Problems) -> None:
-    """A value's complaint, at the part of `node` that it is about, with the way to it from `name`.
+    """A value's complaints, each at the part of `node` that it is about, with the way to it from `name`.
 
     `name` is what `node` is called, '' for a fault's entry as a whole.
     """
-    path = wrong.path[:-1] if wrong.at_key else wrong.path
-    way = ".".join(step for step in (name, *path) if isinstance(step, str) and step)
-    place = node.find(wrong.path, at_key=wrong.at_key)
-    problems.add(place, f"{way}: {wrong.message}" if way else wrong.message, wrong.suggestion)
+    for each in (wrong, *wrong.more):
+        path = each.path[:-1] if each.at_key else each.path
+        way = ".".join(step for step in (name, *path) if isinstance(step, str) and step)
+        place = node.find(each.path, at_key=each.at_key)
+        problems.add(place, f"{way}: {each.message}" if way else each.message, each.suggestion)
 
 
 def refuse_unknown(
@@ -70,7 +81,9 @@ def refuse_unknown(
         if home:
             problems.add(entry.key_at, f"{message}: it belongs {home}")
         else:
-            problems.add(entry.key_at, message, closest(name, known))
+            meant = _MEANT.get(name.casefold())
+            near = meant if meant in known else closest(name, known)
+            problems.add(entry.key_at, message, near)
 
 
 def is_mapping(node: Node, what: str, problems: Problems) -> bool:

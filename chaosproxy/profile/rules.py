@@ -22,6 +22,14 @@ T = TypeVar("T")
 
 #: The fields of every entry; a fault's own settings stand beside them.
 FIELDS = ("fault", "name", "match", "when", "at")
+#: What other tools, and people, call a fault.
+_MEANT = {
+    "delay": "latency",
+    "timeout": "blackhole",
+    "reset": "disconnect",
+    "error": "reply",
+    "throttle": "bandwidth",
+}
 _MATCH, _WHEN = tuple(settings_of(Match)), tuple(settings_of(When))
 
 
@@ -137,7 +145,8 @@ def _fault_class(node: Node, problems: Problems) -> type[Fault] | None:
     cls = FAULTS.get(kind) if isinstance(kind, str) else None
     if cls is None:
         faults.register()
-        near = closest(kind, FAULTS)
+        meant = _MEANT.get(kind.casefold(), "") if isinstance(kind, str) else ""
+        near = meant if meant in FAULTS else closest(kind, FAULTS)
         known = "" if near else f", expected one of {', '.join(sorted(FAULTS))}"
         problems.add(field.node.at, f"unknown fault {shown(kind)}{known}", near)
     return cls

@@ -134,9 +134,7 @@ def compose(text: Text, problems: Problems, start: int = 0) -> Node | None:
         place = text.place(len(before.lines), len(before.lines[-1]) + 1)
         problems.add(place, f"a character that YAML does not allow: U+{wrong.character:04X}")
     except yaml.MarkedYAMLError as wrong:
-        mark = wrong.problem_mark or wrong.context_mark
-        place = text.place(mark.line + 1, mark.column + 1) if mark else text.place(1, 1)
-        problems.add(place, _syntax(wrong))
+        problems.add(*_syntax(wrong, text))
     return None
 
 
@@ -149,8 +147,42 @@ class _StopError(Exception):
         self.message = message
 
 
-def _syntax(wrong: yaml.MarkedYAMLError) -> str:
-    """A syntax error in the words of somebody who writes a profile."""
+def _syntax(wrong: yaml.MarkedYAMLError, text: Text) -> tuple[Place, str]:
+    """Where a syntax error is, and what, in the words of somebody who writes a profile."""
+
+    def place(mark: yaml.Mark | None) -> Place:
+        return text.place(mark.line + 1, mark.column + 1) if mark else text.place(1, 1)
+
+    at, began = place(wrong.problem_mark or wrong.context_mark), place(wrong.context_mark)
+    problem = wrong.problem or ""
+    if wrong.context == "while scanning a quoted scalar" and problem.endswith("end of stream"):
+        return began, "not YAML: this quote is never closed"
+    if problem == "could not find expected ':'":
+        return began, "not YAML: a field's name ends with a colon and a blank"
+    if problem.startswith("expected ','"):
+        return (
+            at,
+            f"not YAML: {problem.partition(', but')[0]}, for what began at {began.line}:{began.column}",
+        )
+    if problem.startswith("mapping values"):
+        return at, f"not YAML: no field can begin here; {_NO_FIELD}"
+    if problem.startswith("expected <block end>"):
+        return at, f"not YAML: {_BEHIND if '<scalar>' in problem else _NOT_ALIGNED}"
+    return at, _other(wrong)
+
+
+_NO_FIELD: Final = (
+    "a text with ': ' in it must be in quotes; else the field above lacks its ': ', "
+    "or this one is indented too far"
+)
+_BEHIND: Final = (
+    "something stands behind a value here; "
+    "a text that begins with [, { or a quote must be in quotes as a whole"
+)
+_NOT_ALIGNED: Final = "this line is indented otherwise than those that it belongs to"
+
+
+def _other(wrong: yaml.MarkedYAMLError) -> str:
     problem = wrong.problem or "cannot be read"
     if wrong.context in {"while scanning an alias", "while scanning an anchor"}:
         sign = "*" if wrong.context.endswith("alias") else "&"

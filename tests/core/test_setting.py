@@ -4,7 +4,15 @@ from dataclasses import dataclass
 
 import pytest
 
-from chaosproxy.core.setting import REQUIRED, Invalid, Setting, setting, settings_of
+from chaosproxy.core.setting import (
+    MOST_WRONG,
+    REQUIRED,
+    Invalid,
+    Setting,
+    parse_each,
+    setting,
+    settings_of,
+)
 from chaosproxy.core.units import COUNT, DURATION, FLAG
 
 
@@ -54,3 +62,32 @@ def test_a_complaint_finds_its_place():
         True,
     )
     assert str(wrong) == "no"
+
+
+def one(key, value):
+    """Take a whole number, or a list of them."""
+    del key
+    if isinstance(value, list):
+        return parse_each(one, enumerate(value))
+    return COUNT.parse(value)
+
+
+def test_all_complaints_of_one_value():
+    """Whatever is wrong in a list or a mapping is told at once, each with its own way; if nothing is, all values are given."""
+    assert parse_each(one, {"a": 1, "b": [2, 3]}.items()) == [1, [2, 3]]
+    with pytest.raises(Invalid) as refused:
+        parse_each(one, {"a": 1, "b": [2, 0, -1], "c": 0}.items())
+    wrong = refused.value.under("x")
+    assert [each.path for each in (wrong, *wrong.more)] == [
+        ("x", "b", 1),
+        ("x", "b", 2),
+        ("x", "c"),
+    ]
+    assert wrong.more[1].message == "expected a whole number from 1, got 0"
+
+
+def test_not_more_complaints_than_anybody_reads():
+    """Of a list with very many wrong items MOST_WRONG are told, and the others not looked at."""
+    with pytest.raises(Invalid) as refused:
+        parse_each(one, enumerate([0] * 10_000))
+    assert len(refused.value.more) == MOST_WRONG - 1

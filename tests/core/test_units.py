@@ -58,7 +58,11 @@ SLOT = "expected a hash slot (0 to 16383) or a range such as 0-4095, got "
     ("kind", "value", "message", "path", "suggestion"),
     [
         (units.COMMANDS, "CONFIG SET", COMMAND + "'CONFIG SET'", (), "CONFIG|SET"),
-        (units.COMMANDS, ["GET", "a b c"], COMMAND + "'a b c'", (1,), ""),
+        (units.COMMANDS, "GET SET", COMMAND + "'GET SET'", (), "[GET, SET]"),
+        (units.COMMANDS, "A ä", COMMAND + "'A ä'", (), ""),
+        (units.COMMANDS, "get, @read xinfo", COMMAND + "'get, @read xinfo'", (), "[get, @read, xinfo]"),
+        (units.COMMANDS, "GET *", COMMAND + "'GET *'", (), ""),
+        (units.COMMANDS, ["GET", "a b c"], COMMAND + "'a b c'", (1,), "[a, b, c]"),
         (units.COMMANDS, ["GET", None], COMMAND + "nothing", (1,), ""),
         (units.COMMANDS, "@", COMMAND + "'@'", (), ""),
         (units.COMMANDS, "A|B|C", COMMAND + "'A|B|C'", (), ""),

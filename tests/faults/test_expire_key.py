@@ -4,7 +4,8 @@ import pytest
 
 from chaosproxy.core.setting import Invalid
 from chaosproxy.faults.expire_key import MODE, Ttl
-from tests.conversation import Talk
+from chaosproxy.profile import ProfileError
+from tests.conversation import Talk, profile
 
 CONFIG = '*["notify-keyspace-events" ""]'
 UNKNOWN = "the connection ended before it was known whether it happened"
@@ -302,10 +303,16 @@ def test_a_key_is_no_pattern():
         talk.expect_client("$-1")
 
 
+def test_a_command_with_a_key():
+    """A rule that names only commands without a key is refused as it is read: nothing would ever come of it."""
+    with pytest.raises(ProfileError, match="acts on keys and none of these has one"):
+        profile("- {fault: expire_key, match: {commands: [PING, INFO]}, mode: now}")
+
+
 @pytest.mark.parametrize("mode", ["now", "evict", "strip_ttl", "no_renewal", "{ttl_set: 3s}"])
 def test_without_a_key(mode):
     """A command without keys has none that could go, and no time."""
-    with Talk(rule(mode, "PING")) as talk:
+    with Talk(rule(mode, "PING, GET")) as talk:
         talk.client("PING")
         talk.expect_upstream("PING")
         talk.upstream("+PONG")

@@ -419,8 +419,8 @@ def test_every_code(code, product):
             "invalid_utf8: true",
             "invalid_utf8: goes with at: after_apply; earlier there is no reply to change",
         ),
-        ("value: true", "value: expected null, empty, an integer or a text, got True"),
-        ("value: [1]", "value: expected null, empty, an integer or a text, got [1]"),
+        ("value: true", "value: expected null, empty, an integer or a text, got true"),
+        ("value: [1]", "value: expected null, empty, an integer or a text, got a list"),
     ],
 )
 def test_refused(settings, message, problems):

@@ -104,6 +104,7 @@ def test_one_of_the_two(fault):
             "behind: 1, at: after_apply",
             "stale_read always acts at before_forward, not at after_apply",
         ),
+        ("lag: 1s, match: {commands: SET}", "acts on reads and none of these is one"),
     ],
 )
 def test_settings(settings, message):

@@ -69,6 +69,10 @@ def cut(fields):
          ["22: commands: unknown subcommand CONFIG|SETT; did you mean 'CONFIG|SET'?"]),
         ("match: {commands: [CONFGI|SET]}",
          ["22: commands: unknown command CONFGI; did you mean 'CONFIG|SET'?"]),
+        ("match: {commands: ['*']}",
+         ["22: commands: unknown command *; for all of them 'commands' is left out"]),
+        ("match: {commands: 'GET,SET'}",
+         ["21: commands: unknown command GET,SET; did you mean '[GET, SET]'?"]),
         ("match: {commands: [GET|X]}", ["22: commands: GET has no subcommands; did you mean 'GET'?"]),
         ("match: {keys: a, commands: [PING, ECHO]}",
          ["30: commands: can never hold together with 'keys', none of these has a key"]),
@@ -134,6 +138,26 @@ def test_writes_only(load, told):
                 "a.yaml:5:21: commands: can never hold, fault drop_write acts on writes and none of these "
                 "is one"
             )
+        ]
+
+
+@pytest.mark.parametrize(
+    ("limit", "good", "bad", "why"),
+    [
+        ("reads_only", ("GET", "[GET, SET]", "'@list'", "ACME.FROB"), ("SET", "[SET, PING]", "EVAL"),
+         "reads and none of these is one"),
+        ("keys_only", ("GET", "[PING, SET]", "EVALSHA", "ACME.FROB"), ("PING", "'@connection'"),
+         "keys and none of these has one"),
+    ],
+)  # fmt: skip
+def test_reads_and_keys_only(load, told, monkeypatch, limit, good, bad, why):
+    """A fault that acts on reads, or on keys, needs a command of that kind too."""
+    monkeypatch.setattr(FAULTS["disconnect"], limit, True)
+    for each in good:
+        assert load(cut(f"match: {{commands: {each}}}")).rules
+    for each in bad:
+        assert told(cut(f"match: {{commands: {each}}}")) == [
+            f"a.yaml:4:21: commands: can never hold, fault disconnect acts on {why}"
         ]
 
 

@@ -24,7 +24,7 @@ def test_an_item_of_a_list(told):
     assert told(yaml) == [
         (
             "a.yaml:1:64: commands: expected a command, CONFIG|SET or @category, got 'A B'; "
-            "did you mean 'A|B'?"
+            "did you mean '[A, B]'?"
         )
     ]
 
@@ -91,6 +91,32 @@ faults:
         "a.yaml:7:27: unknown field 'xyzzy' in match",
         "a.yaml:8:12: unknown field 'n-th' in when; did you mean 'nth'?",
     ]
+
+
+def test_what_others_call_it(told):
+    """What other tools call a field is told with what it is called here; `on:` is a name as any other."""
+    entry = "{fault: disconnect, on: x, at: after_apply, when: {probability: 1, times: 3, on: 1}}"
+    assert told(f"faults: [{entry}]") == [
+        "a.yaml:1:30: unknown field 'on' in fault disconnect; did you mean 'at'?",
+        "a.yaml:1:61: unknown field 'probability' in when; did you mean 'chance'?",
+        "a.yaml:1:77: unknown field 'times' in when; did you mean 'limit'?",
+        "a.yaml:1:87: unknown field 'on' in when",
+    ]
+
+
+def test_all_that_is_wrong_with_one_value(told):
+    """Of a list, and of a mapping's parts, each wrong one is told at its place, as far as a hundred."""
+    entry = "{fault: drop_write, tell: ok, match: {keys: [a, [b], '', c], batch: {index: x}, arguments: {has: 1.5, hsa: 1}}}"
+    assert told(f"faults: [{entry}]") == [
+        "a.yaml:1:58: keys: expected text, got a list",
+        "a.yaml:1:63: keys: expected a glob such as chat:*, got ''",
+        "a.yaml:1:86: batch.index: expected a place in the batch (a whole number from 1) or last, got 'x'",
+        "a.yaml:1:107: arguments.has: expected text, got 1.5: put it in quotes",
+        "a.yaml:1:112: arguments: unknown field 'hsa', expected {has: NX} or {contains: DONE}; did you mean 'has'?",
+    ]
+    found = told(f"faults: [{{fault: drop_write, tell: ok, match: {{keys: [{'[],' * 1000}]}}}}]")
+    assert len(found) == 101
+    assert found[-1].endswith("100 problems: no more are looked for")
 
 
 def test_no_mapping(told, load):

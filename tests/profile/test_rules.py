@@ -58,6 +58,15 @@ def test_unknown_type(told):
     ]
 
 
+def test_what_others_call_it(told):
+    """What other tools call a fault is told with what it is called here, where that is nothing like it."""
+    assert told("faults: [{fault: Delay}, {fault: reset}, {fault: throttle}]") == [
+        "a.yaml:1:18: unknown fault 'Delay'; did you mean 'latency'?",
+        "a.yaml:1:34: unknown fault 'reset'; did you mean 'disconnect'?",
+        "a.yaml:1:50: unknown fault 'throttle', expected one of disconnect, drop_write, latency",
+    ]
+
+
 def test_no_type(told):
     """An entry without a type, or that is no mapping, says what it should be."""
     assert told("faults: [{type: latency}, latency, 7]") == [

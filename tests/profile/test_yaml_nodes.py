@@ -92,6 +92,15 @@ def test_meaning(yaml, value):
 
 
 QUOTES = "must be in quotes"
+NO_FIELD = (
+    "not YAML: no field can begin here; a text with ': ' in it must be in quotes; "
+    "else the field above lacks its ': ', or this one is indented too far"
+)
+NOT_ALIGNED = "not YAML: this line is indented otherwise than those that it belongs to"
+BEHIND = (
+    "not YAML: something stands behind a value here; "
+    f"a text that begins with [, {{ or a quote {QUOTES} as a whole"
+)
 
 
 @pytest.mark.parametrize(
@@ -118,8 +127,19 @@ QUOTES = "must be in quotes"
         ("a: &x [*x]", [(1, 8, "*x stands inside what it stands for")]),
         ("a: &x 1\nb: &x 2", [(2, 4, "a second anchor &x")]),
         ("a:\n\t- b", [(2, 1, "a tab: YAML is indented with spaces")]),
-        ("a: b: c", [(1, 5, "not YAML: mapping values are not allowed here")]),
-        ("a: 'b", [(1, 6, "not YAML: while scanning a quoted scalar: found unexpected end of stream")]),
+        ("a: b: c", [(1, 5, NO_FIELD)]),
+        ("a\nb: c", [(2, 2, NO_FIELD)]),
+        ("a: b\n c: d", [(2, 3, NO_FIELD)]),
+        ("a: 'b", [(1, 4, "not YAML: this quote is never closed")]),
+        ("a:b\nc: d\n", [(2, 2, NO_FIELD)]),
+        ("a: b\nc:d\ne: f", [(2, 1, "not YAML: a field's name ends with a colon and a blank")]),
+        ("a: [b, c\nd: e", [(2, 2, "not YAML: expected ',' or ']', for what began at 1:4")]),
+        ("a: {b: c\nd: e", [(2, 2, "not YAML: expected ',' or '}', for what began at 1:4")]),
+        ("- a\nb: c", [(2, 1, NOT_ALIGNED)]),
+        ("a:\n  b: c\n - d", [(3, 2, NOT_ALIGNED)]),
+        ("a:\n  - b: c\n   d: e", [(3, 4, NOT_ALIGNED)]),
+        ("a: [b]c", [(1, 7, BEHIND)]),
+        ("a: 'b' c", [(1, 8, BEHIND)]),
         ("a: 1\n--- \nb: 2", [(2, 1, "a profile is one document: no second ---")]),
         ("a: b\x07", [(1, 5, "a character that YAML does not allow: U+0007")]),
         ("x: 1\na: \ufffe", [(2, 4, "a character that YAML does not allow: U+FFFE")]),
