@@ -74,7 +74,7 @@ class _Reader(Collector):
         )
         family = HistogramMetricFamily(
             "chaosproxy_upstream_seconds",
-            "From a command's forwarding to its whole reply, in seconds; not of commands that block.",
+            "From a command's forwarding to its whole reply, in seconds; not of commands that block, nor of those queued in a transaction.",
             labels=["command"],
         )
         for tally in tallies:

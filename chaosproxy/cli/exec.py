@@ -60,7 +60,7 @@ class _Outcome:
     seconds: float
 
 
-@click.command()
+@click.command(context_settings={"allow_interspersed_args": False})
 @with_defaults(listen="127.0.0.1:0", control="127.0.0.1:0")
 @run_options
 @click.option(
@@ -91,7 +91,8 @@ def command(ctx: click.Context, /, options: RunOptions, **given: Any) -> None:
     server answers at the default one, a real server is started and removed again. Signals go to COMMAND.
 
     The exit status is COMMAND's own where it is not 0. Where it passed: 1 if a replay went otherwise, or the events or the
-    report are not complete; 3 if a fault that must fire never did; else 0. Options come first: what stands behind -- is COMMAND's own.
+    report are not complete; 3 if a fault that must fire never did; else 0. Options come first: what stands behind COMMAND, or behind
+    --, is COMMAND's own.
     """
     wanted = _Wanted(**given)
     for name in wanted.env:
@@ -112,8 +113,9 @@ def command(ctx: click.Context, /, options: RunOptions, **given: Any) -> None:
         outcome = _run(settings, options, wanted)
         run = _told(outcome, settings, options, wanted, required)
         left = _leave_report(run, wanted.report, options)
-        _say(run)
-    ctx.exit(run.exit_status or (0 if left else 1))
+        status = run.exit_status or (0 if left else 1)
+        _say(run, status, replayed=options.replay is not None)
+    ctx.exit(status)
 
 
 def _run(settings: Settings, options: RunOptions, wanted: _Wanted) -> _Outcome:
@@ -255,9 +257,11 @@ def _leave_report(run: Run, report: Path | None, options: RunOptions) -> bool:
     return True
 
 
-def _say(run: Run) -> None:
+def _say(run: Run, status: int, *, replayed: bool) -> None:
     """The last lines: what fired how often, the seed, and how to have it again."""
-    happened = f"{run.commands} commands, exit status {run.status}"
+    happened = f"{run.commands} commands, exit status {status}"
+    if status != run.status:
+        happened += f" (the command's own is {run.status})"
     lines = [f"chaosproxy: profile {run.profile}, seed {run.seed}, {happened}"]
     lines += [event_line(event) for event in run.events[:_TOLD]]
     if run.recorded > _TOLD:
@@ -266,6 +270,8 @@ def _say(run: Run) -> None:
     lines += [f"{name} never fired: {run.why_missing(name)}" for name in run.missing]
     if run.divergence:
         lines.append(f"the replay {run.divergence}")
+    elif replayed:
+        lines.append("the replay was the recording, event by event")
     if run.lost:
         lines.append(run.incomplete)
     lines.append(f"again: {run.again}")

@@ -92,6 +92,7 @@ class RunOptions:
 
         Raises click.UsageError and click.ClickException; ends with status 2 for a bad profile.
         """
+        self._forget_ready_file()
         recorded = self._recorded()
         try:
             profile = self.load_profile(recorded=recorded)
@@ -130,6 +131,15 @@ class RunOptions:
             events=self.events,
             redact_keys=self.redact_keys,
         )
+
+    def _forget_ready_file(self) -> None:
+        """Whoever waits for it takes one that an earlier run has left for this one's."""
+        try:
+            if self.ready_file is not None and self.ready_file.is_file():
+                self.ready_file.unlink()
+        except OSError as error:
+            message = f"cannot write {self.ready_file}: {error.strerror}"
+            raise click.ClickException(message) from None
 
     def _sentinel(self, listen: Address) -> Address:
         """Where clients find a Sentinel, if there is one."""

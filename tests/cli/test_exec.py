@@ -88,6 +88,25 @@ def test_never_fired(lost):
     done = run_exec(*lost)
     assert done.returncode == 3
     assert "lost-ack never fired: nothing that it matches ever came" in done.stderr
+    assert "0 commands, exit status 3 (the command's own is 0)" in done.stderr
+
+
+def test_without_a_dash(lost):
+    """What stands behind the command is its own, whatever it is called, also where no `--` says so."""
+    words = (
+        *EXEC,
+        *lost,
+        "--require-fired",
+        "none",
+        "sh",
+        "-c",
+        'echo "$@"',
+        "--seed",
+        "x",
+        "--help",
+    )
+    done = subprocess.run(words, capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stdout) == (0, "x --help\n")
 
 
 @pytest.mark.parametrize(
@@ -238,6 +257,8 @@ def test_report(lost, tmp_path, app):
     # The replay that it names is one: other options are as they were.
     once_more = run_exec(*lost[:2], *replay[2 : replay.index("--")], command=app)
     assert (once_more.returncode, once_more.stdout.splitlines()[0]) == (0, "reset")
+    assert "the replay was the recording, event by event" in once_more.stderr
+    assert "the replay" not in done.stderr
 
 
 def test_report_of_a_failure(lost, tmp_path):

@@ -336,6 +336,14 @@ def test_files_that_cannot_be_written(redis70, tmp_path):
     assert said.endswith(f"Error: cannot write {gone}: No such file or directory\n")
 
 
+def test_no_ready_file_of_an_earlier_run(tmp_path):
+    """Whoever waits for the file is not told of a proxy that is long gone, also where this one does not start."""
+    old = tmp_path / "ready.json"
+    old.write_text("{}")
+    status, _ = refused("--profile", "nope", "--ready-file", str(old))
+    assert (status, old.exists()) == (2, False)
+
+
 def test_bad_profile(tmp_path):
     """A profile with problems starts nothing: status 2, and every problem on stderr."""
     profile = tmp_path / "bad.yaml"
