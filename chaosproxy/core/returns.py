@@ -133,7 +133,7 @@ class Returns:
         if element is not None and (transaction is None or transaction.unanswered):
             return True  # it may be carried out at once
         if slot.name.upper == b"EXEC" and transaction is not None:
-            if transaction.turns or transaction.looked_at:
+            if transaction.turns or transaction.looked_at or line.engine.push_rules:
                 return True
         elif transaction is not None and slot.name.upper not in modes.NEVER_QUEUED:
             return bool(slot.paces)
@@ -150,7 +150,7 @@ class Returns:
         if line.translate is not None and frame.whole:
             args = slot.args if slot is not None else ()
             frame.raw = addresses.in_frame(line.translate, args, frame)
-        for aside in let_out(slot, frame):
+        for aside in let_out(line, slot, frame):
             self._unsolicited(aside, now)
         # A HELLO before it in the same transaction may have made it a push already.
         confirmation = frame.head in CONFIRMATIONS and frame.kind in (line.modes.confirms_as, _PUSH)

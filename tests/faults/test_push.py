@@ -257,6 +257,28 @@ def test_inside_exec():
         talk.handshake("PING", "+PONG")
 
 
+@pytest.mark.parametrize("step", [0, 1])
+@pytest.mark.parametrize(("do", "times"), [("drop", 0), ("duplicate", 2)])
+def test_in_the_middle_of_exec(do, times, step):
+    """What an old server says between the elements of EXEC's array are frames like others; those that rules leave alone go ahead of it."""
+    rules = rule(f"do: {do}", "{kind: message}")
+    message = reply('>["message" "c" "x"]')
+    other = reply(INVALIDATED)
+    with Talk(rules, protocol=3) as talk:
+        talk.handshake("MULTI", "+OK")
+        talk.handshake("PUBLISH c x", "+QUEUED")
+        talk.handshake("SET k v", "+QUEUED")
+        talk.client("EXEC")
+        talk.expect_upstream("EXEC")
+        raw = b"*2\r\n%b:1\r\n%b+OK\r\n" % (message, other)
+        for at in range(0, len(raw), step or len(raw)):
+            talk.upstream(raw[at : at + (step or len(raw))])
+        talk.expect_client(*[message] * times, other, b"*2\r\n:1\r\n+OK\r\n")
+        talk.expect_fired("push", command="message", keys=(b"c",))
+        talk.handshake("MULTI", "+OK")
+        talk.handshake("EXEC", "-EXECABORT no")
+
+
 # -- with others
 
 
