@@ -46,6 +46,10 @@ _LEAVING: Final = re.compile(
 _ALL: Final = b"1000000"
 #: Never there: it is named only to see whether a command is allowed.
 _PROBE: Final = b"chaosproxy:probe"
+#: The database in which writes are computed, while it is proven empty.
+SCRATCH_DB: Final = 15
+#: In the name of every temporary key.
+TEMPORARY: Final = b":chaosproxy:"
 _NULLS: Final = (b"$-1\r\n", b"*-1\r\n", b"_\r\n")
 #: Numbers by the hash slot they make as a hash tag, as far as they were looked for.
 _tags: dict[int, bytes] = {}
@@ -297,7 +301,7 @@ def _unique(command: Command) -> list[bytes]:
 
 def _temporary(key: bytes, token: str) -> bytes:
     """A name in the key's hash slot. It begins as the key does: that is how ACLs tell keys."""
-    suffix = f":chaosproxy:{token}".encode()
+    suffix = TEMPORARY + token.encode()
     slot = key_slot(key)
     for name in (key + suffix, key + b"{%b}" % _tag(slot) + suffix):
         if key_slot(name) == slot:

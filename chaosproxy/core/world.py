@@ -13,6 +13,7 @@ from chaosproxy.core.engine import LONGEST_NAME, MOST_NAMES, Engine
 from chaosproxy.core.fault import ServerInfo
 from chaosproxy.core.glance import Glance, glance
 from chaosproxy.core.opening import Opening
+from chaosproxy.core.swallow import SCRATCH_DB
 from chaosproxy.core.tally import Tally
 
 OTHER: Final = "other"
@@ -52,7 +53,7 @@ class World:
     table: CommandTable
     server: ServerInfo = field(default_factory=ServerInfo)
     max_buffer: int = 16 << 20
-    scratch_db: int = 15
+    scratch_db: int = SCRATCH_DB
     epoch: float = 0.0
     standby: bool = False
     user: bytes = b"default"

@@ -4,12 +4,15 @@ Takes the bytes of both directions; gives pieces to pass on, each with its repli
 """
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from chaosproxy.core import swallow
 from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.resp import RequestFrame, RequestFramer
+from chaosproxy.core.swallow import SCRATCH_DB
 from chaosproxy.core.syntax import ProtocolError
 
 #: How much of what a standby says is looked at for its PSYNC, in bytes: passwords, names, and that.
@@ -38,7 +41,7 @@ class Piece:
     """Bytes that cross as a whole. `end` is the replication offset behind them, None before there is one.
 
     Handshake and snapshot have none and write nothing; of the commands behind them each piece is one command or a whole
-    transaction.
+    transaction. What the proxy itself computes on copies, for faults that answer in Redis's place, is no write of anybody.
     """
 
     raw: bytes
@@ -176,7 +179,7 @@ class ReplicationStream:
 
     def _piece(self) -> Piece:
         unit, self._unit = self._unit, []
-        writes = []
+        writes: list[tuple[int, Command]] = []
         for frame in unit:
             command = Command.parse(self._table, frame.args, frame.raw)
             if command.name == "SELECT" and (frame.args[-1] or b"").isdigit():
@@ -184,11 +187,42 @@ class ReplicationStream:
             elif command.name not in _OF_THE_LINK and (
                 command.spec is None or command.spec.is_write
             ):
-                writes.append(Write(self.db, command.name, command.keys))
+                writes.append((self.db, command))
         raw = b"".join(frame.raw for frame in unit)
         self.end = (self.end or 0) + len(raw)
-        return Piece(raw, self.end, tuple(writes))
+        return Piece(
+            raw, self.end, tuple(_others(writes) if len(unit) > 1 else map(_write, writes))
+        )
 
 
 #: What a primary tells its replica, and no client has said.
 _OF_THE_LINK: Final = frozenset({"PING", "REPLCONF", "REPLCONF|GETACK", "SELECT", "MULTI", "EXEC"})
+_REMOVING: Final = frozenset({"DEL", "UNLINK"})
+
+
+def _others(writes: Sequence[tuple[int, Command]]) -> Iterator[Write]:
+    """Of the writes of a transaction those that are not on the proxy's own copies, which come and go in it."""
+    last: dict[bytes, str] = {}
+    copies: set[bytes] = set()
+    for db, command in writes:
+        if _copies_aside(command):
+            copies.update(command.keys)
+        elif db == SCRATCH_DB:
+            last.update(dict.fromkeys(command.keys, command.name))
+            copies.update(command.keys if command.name == "RESTORE" else ())
+    copies.update(key for key, name in last.items() if name in _REMOVING)
+    for db, command in writes:
+        aside = db == SCRATCH_DB and not copies.isdisjoint(command.keys)
+        temporary = any(swallow.TEMPORARY in key for key in command.keys)
+        if not (aside or temporary or _copies_aside(command)):
+            yield _write((db, command))
+
+
+def _copies_aside(command: Command) -> bool:
+    words = command.args[3:5]
+    return command.name == "COPY" and words == (b"DB", b"%d" % SCRATCH_DB)
+
+
+def _write(what: tuple[int, Command]) -> Write:
+    db, command = what
+    return Write(db, command.name, command.keys)

@@ -172,6 +172,26 @@ def test_so_many_writes(before, two):
         assert client.ask("KEYS", "*") == [b"kept"]
 
 
+def test_what_is_computed_on_copies_is_no_write(before, two):
+    """A write that is dropped, and a read from the past, are neither lost nor named, and do not count."""
+    proxy = before(
+        "style: managed, lose: {writes: 2}}\n"
+        "- {fault: drop_write, tell: ok, match: {commands: RPUSH}}\n"
+        "- {fault: stale_read, behind: 1, match: {commands: GET}"
+    )
+    with proxy.connect() as client:
+        for number in range(4):
+            assert client.ask("SET", f"k{number % 2}", number) == "OK"
+        assert client.ask("RPUSH", "l", "x") == 1
+        assert client.ask("GET", "k0") == b"0"
+        client.send_bytes(encode("MULTI") + encode("RPUSH", "l", "x") + encode("EXEC"))
+        assert client.read(3)[-1] == b"*1\r\n:1\r\n"
+        trigger(proxy)
+    assert wait_detail(proxy, "switched") == "switched, 2 writes lost: SET x2"
+    with newcomer(proxy) as client:
+        assert client.ask("MGET", "k0", "k1") == [b"0", b"1"]
+
+
 def test_there_and_back(before, two):
     """Once the old primary has joined again it can fail over the other way."""
     proxy = before("style: sentinel, lag: 60s, outage: 50ms, rejoin: 100ms")

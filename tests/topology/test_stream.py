@@ -77,6 +77,56 @@ def test_a_transaction_is_one_piece(step):
     assert pieces[-1] == Piece(SET, 1000 + len(body + SET), (Write(3, "SET", (b"k",)),))
 
 
+COPY = ("COPY", "q", "q", "DB", 15, "REPLACE")
+THERE = ("SELECT", 15)
+
+
+@pytest.mark.parametrize(
+    ("calls", "writes"),
+    [
+        pytest.param(
+            [THERE, ("RPUSH", "l", 1), ("DEL", "l")], [], id="of a key that was not there"
+        ),
+        pytest.param([COPY, THERE, ("SET", "q", 1), ("DEL", "q")], [], id="of one that was"),
+        pytest.param([COPY, THERE, ("SORT", "l", "STORE", "q")], [], id="that has gone by it"),
+        pytest.param([THERE, ("RESTORE", "q", 0, "x"), ("SPOP", "q")], [], id="from an image"),
+        pytest.param(
+            [
+                ("SET", "a", 1),
+                THERE,
+                ("RPUSH", "l", 9),
+                ("UNLINK", "l"),
+                ("SELECT", 3),
+                ("SET", "b", 1),
+            ],
+            [Write(3, "SET", (b"a",)), Write(3, "SET", (b"b",))],
+            id="among a client's",
+        ),
+        pytest.param(
+            [("INCR", "l:chaosproxy:1-1"), ("DEL", "l:chaosproxy:1-1"), ("INCR", "n")],
+            [Write(3, "INCR", (b"n",))],
+            id="on temporary keys",
+        ),
+        pytest.param(
+            [THERE, ("SET", "a", 1), ("DEL", "b"), ("SWAPDB", 15, 1)],
+            [Write(15, "SET", (b"a",)), Write(15, "SWAPDB", ())],
+            id="a client's own, there",
+        ),
+        pytest.param(
+            [("COPY", "q", "q", "DB", 14), ("COPY", "q", "r")],
+            [Write(3, "COPY", (b"q", b"q")), Write(3, "COPY", (b"q", b"r"))],
+            id="other copies",
+        ),
+    ],
+)
+def test_what_is_computed_on_copies(calls, writes):
+    """It is no write that anybody has made, and none that can be lost; other transactions are, in that database too."""
+    commands = b"".join(encode(*each) for each in [("MULTI",), *calls, ("EXEC",)])
+    _, pieces = run(CONTINUED + SELECT + commands, asked=PSYNC)
+    assert list(pieces[-1].writes) == writes
+    assert pieces[-1].raw == commands
+
+
 def test_before_it_is_complete():
     """A command that is not all here is not passed on: half of one would be lost with the link."""
     stream, pieces = run(CONTINUED + SET[:-1], asked=PSYNC)
