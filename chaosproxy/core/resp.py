@@ -323,8 +323,3 @@ def encode_map(protocol: int, pairs: Sequence[tuple[bytes, bytes]]) -> bytes:
     """Write a map of encoded keys and values; in RESP2 it is an array of both in turn."""
     items = [item for pair in pairs for item in pair]
     return encode_array(items) if protocol < 3 else b"%%%d\r\n%s" % (len(pairs), b"".join(items))
-
-
-def encode_double(protocol: int, text: bytes) -> bytes:
-    """Write a double, given as servers write it (`1.5`, `inf`); in RESP2 it is a bulk string."""
-    return encode_bulk(text) if protocol < 3 else b",%s\r\n" % text

@@ -365,8 +365,6 @@ ENCODED = [
     (resp.encode_map(2, [(b"+a\r\n", b":1\r\n")]), b"*2\r\n+a\r\n:1\r\n"),
     (resp.encode_map(3, [(b"+a\r\n", b":1\r\n")]), b"%1\r\n+a\r\n:1\r\n"),
     (resp.encode_map(3, []), b"%0\r\n"),
-    (resp.encode_double(2, b"1.5"), b"$3\r\n1.5\r\n"),
-    (resp.encode_double(3, b"-inf"), b",-inf\r\n"),
 ]
 
 
