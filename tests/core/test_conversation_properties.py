@@ -78,6 +78,13 @@ def test_garbage_passes(data):
 
 COMMANDS = ["SET", "GET", "RPUSH", "EXEC", "MULTI", "BLPOP", "SELECT", "'@write'", "'@read'"]
 WRITES = ["SET", "RPUSH", "'@write'", "EVAL", "EXPIRE", "FLUSHALL"]
+#: What a rule of these names: others could never hold.
+ABOUT = {
+    "fault: drop_write": WRITES,
+    "fault: duplicate": WRITES,
+    "fault: stale_read": ["GET", "'@read'", "[GET, SET]"],
+    "fault: expire_key": ["SET", "GET", "RPUSH", "BLPOP", "'@write'", "'@read'", "[EXEC, GET]"],
+}
 FAULTS = [
     "fault: latency, at: before_forward, delay: 100ms",
     "fault: latency, at: after_apply, delay: 100ms",
@@ -134,8 +141,7 @@ def profile(random: Random) -> str:
         if fault.startswith("fault: push"):
             rules.append(f"- {{{fault}}}")
             continue
-        writes = fault.startswith(("fault: drop_write", "fault: duplicate"))
-        about = random.choice(WRITES if writes else COMMANDS)
+        about = random.choice(next((ABOUT[each] for each in ABOUT if each in fault), COMMANDS))
         fault, _, more = fault.partition(", ~")
         match = f"match: {{commands: {about}{', ' if more else ''}{more}}}"
         parts = (fault, match, random.choice(WHENS))
