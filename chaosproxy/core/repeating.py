@@ -6,8 +6,9 @@ and the events.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, cast
 
-from chaosproxy.core.decision import Repeat
+from chaosproxy.core.decision import Answer, Repeat
 from chaosproxy.core.effect import Applied, LimitReached
 from chaosproxy.core.ending import hidden
 from chaosproxy.core.line import Line
@@ -17,6 +18,9 @@ from chaosproxy.core.pending import TINY, Pending, join
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Slot, Told, Work
 from chaosproxy.core.value import errors_in
+
+if TYPE_CHECKING:
+    from chaosproxy.core.failover import Failover
 
 
 def repeat_behind(line: Line, work: Work, now: float) -> None:
@@ -78,8 +82,21 @@ class _Copies:
 
     def send(self) -> None:
         self.last = self.line.now
+        if (refused := self._refused()) is not None:
+            self._answered([refused], self.last)
+            return
         raw = encode_command(*_request(self.work))
         self.line.ask_side([raw], self.work.exchange.db, self._answered, on_gone=self._gone)
+
+    def _refused(self) -> bytes | None:
+        """What it is answered where the first one went, if that is an old primary by now, or does not serve."""
+        for live in self.line.engine.failovers:
+            if cast("Failover", live.state).refusal(self.line.opened):
+                chosen = Chosen(live, self.chosen.turn, None)
+                decision = self.line.decide(chosen, self.work.exchange)
+                if isinstance(decision, Answer):
+                    return decision.raw
+        return None
 
     def _answered(self, replies: Sequence[bytes] | None, now: float) -> None:
         del now

@@ -4,6 +4,7 @@ import pytest
 
 from chaosproxy.core.effect import LimitReached
 from tests.conversation import Talk
+from tests.failing import Director
 
 TWO_RULES = """
 - {fault: duplicate, name: at-once, times: 3}
@@ -38,6 +39,35 @@ def test_where_there_is_no_later_all_follow_at_once():
         talk.expect_client("*[:1]")
         talk.expect_fired("at-once")
         talk.expect_fired("later", detail="sent 2 times")
+
+
+@pytest.mark.parametrize(
+    ("command", "switched", "sent"),
+    [("INCR k", True, False), ("FLUSHALL", True, True), ("INCR k", False, True)],
+)
+def test_a_copy_behind_a_failover(command, switched, sent):
+    """Who stays with the old primary sends its copies there too: what was lost does not come back by them."""
+    faults = """
+- {fault: duplicate, gap: 1s}
+- {fault: failover, name: fo, style: cluster, outage: 9s, when: {trigger: manual}}
+- {fault: failover, name: other, style: managed, when: {trigger: manual}}
+"""
+    with Talk(faults) as talk:
+        director = Director(talk)
+        talk.client(command)
+        talk.expect_upstream(command)
+        talk.upstream(":1")
+        talk.expect_client(":1")
+        talk.world.engine.by_name["fo"].counter.requests = int(switched)
+        director.look()
+        talk.wait(1)
+        assert len(talk._asked) == sent
+        detail = "sent 2 times, 1 s apart"
+        if sent:
+            talk.side(":2")
+        else:
+            detail += "; answered CLUSTERDOWN The cluster is down"
+        talk.expect_fired("duplicate", detail=detail)
 
 
 def test_copies_keep_their_distance():
