@@ -151,6 +151,9 @@ class Pair:
             await standby.change(b"masteruser", (primary.upstream.username or "").encode())
         # The relay itself speaks TLS to the primary where that is wanted.
         await standby.change(b"tls-replication", b"no")
+        # The snapshot is to come ahead of the commands, on the one connection that the relay holds back and cuts.
+        for second_channel in (b"repl-rdb-channel", b"dual-channel-replication-enabled"):
+            await standby.change(second_channel, b"no")
         host, port = self._address.host, self._address.port
         await standby.do(b"REPLICAOF", host.encode(), b"%d" % port)
 

@@ -221,6 +221,26 @@ def test_settings_are_put_back(loop, two):
     assert standby.ask("CONFIG", "GET", "masteruser")[1] == b""
 
 
+@pytest.mark.parametrize(
+    ("two", "setting"),
+    [("redis82", "repl-rdb-channel"), ("valkey9", "dual-channel-replication-enabled")],
+    indirect=["two"],
+)
+def test_a_snapshot_on_a_connection_of_its_own(loop, two, setting):
+    """Where servers would do that it comes by the one that is held back and cut: there, and back again."""
+    for server in two:
+        assert server.ask("CONFIG", "SET", setting, "yes") == "OK"
+    pair = make_pair(loop, *two)
+    two[0].ask("SET", "k", "v")
+    loop.run(pair.attach(), PATIENCE)
+    assert two[1].ask("GET", "k") == b"v"
+    assert names(switch(loop, pair)) == []
+    loop.run(pair.rejoin(), PATIENCE)
+    loop.run(pair.caught_up(), PATIENCE)
+    loop.run(pair.put_back(), PATIENCE)
+    assert [server.ask("CONFIG", "GET", setting)[1] for server in two] == [b"yes"] * 2
+
+
 @pytest.mark.parametrize("step", ["data", "replica", "upstream", "gone"])
 def test_what_is_no_standby(loop, two, step):
     """What would be lost, or is not what it seems, is left alone, and it is said why."""
