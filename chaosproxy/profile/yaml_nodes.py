@@ -155,15 +155,16 @@ def _syntax(wrong: yaml.MarkedYAMLError, text: Text) -> tuple[Place, str]:
 
     at, began = place(wrong.problem_mark or wrong.context_mark), place(wrong.context_mark)
     problem = wrong.problem or ""
+    if wrong.context in {"while scanning an alias", "while scanning an anchor"}:
+        sign = "*" if wrong.context.endswith("alias") else "&"
+        return began, f"a value that begins with {sign} must be in quotes"
     if wrong.context == "while scanning a quoted scalar" and problem.endswith("end of stream"):
         return began, "not YAML: this quote is never closed"
     if problem == "could not find expected ':'":
         return began, "not YAML: a field's name ends with a colon and a blank"
     if problem.startswith("expected ','"):
-        return (
-            at,
-            f"not YAML: {problem.partition(', but')[0]}, for what began at {began.line}:{began.column}",
-        )
+        ends = problem.partition(", but")[0]
+        return at, f"not YAML: {ends}, for what began at {began.line}:{began.column}"
     if problem.startswith("mapping values"):
         return at, f"not YAML: no field can begin here; {_NO_FIELD}"
     if problem.startswith("expected <block end>"):
@@ -183,10 +184,8 @@ _NOT_ALIGNED: Final = "this line is indented otherwise than those that it belong
 
 
 def _other(wrong: yaml.MarkedYAMLError) -> str:
+    """What is wrong where it is told."""
     problem = wrong.problem or "cannot be read"
-    if wrong.context in {"while scanning an alias", "while scanning an anchor"}:
-        sign = "*" if wrong.context.endswith("alias") else "&"
-        return f"a value that begins with {sign} must be in quotes"
     refused = re.fullmatch(r"found character (.+) that cannot start any token", problem)
     if refused and refused[1] == r"'\t'":
         return "a tab: YAML is indented with spaces"

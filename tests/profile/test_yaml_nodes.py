@@ -119,9 +119,9 @@ BEHIND = (
         ("a: @read", [(1, 4, f"a value that begins with @ {QUOTES}")]),
         ("a: `x`", [(1, 4, f"a value that begins with ` {QUOTES}")]),
         ("a: %x", [(1, 4, f"a value that begins with % {QUOTES}")]),
-        ("a: *", [(1, 5, f"a value that begins with * {QUOTES}")]),
-        ("a: *:x", [(1, 5, f"a value that begins with * {QUOTES}")]),
-        ("a: & x", [(1, 5, f"a value that begins with & {QUOTES}")]),
+        ("a: *", [(1, 4, f"a value that begins with * {QUOTES}")]),
+        ("a: *:x", [(1, 4, f"a value that begins with * {QUOTES}")]),
+        ("a: & x", [(1, 4, f"a value that begins with & {QUOTES}")]),
         ("a: *x", [(1, 4, ("no anchor &x before this alias; "
                           f"a value that begins with * {QUOTES}"))]),
         ("a: &x [*x]", [(1, 8, "*x stands inside what it stands for")]),
