@@ -46,6 +46,8 @@ def answers(line: Line, work: Work, now: float) -> bool:
 
 def _answer(seat: Seat, slots: SlotMap, command: Command, protocol: int) -> Answer | None:
     asking, seat.asking = seat.asking, False
+    if command.spec is not None and not command.spec.takes(len(command.args)):
+        return None
     words = [(arg or b"").upper() for arg in command.args[:3]]
     match words:
         case [b"ASKING"]:
@@ -58,7 +60,7 @@ def _answer(seat: Seat, slots: SlotMap, command: Command, protocol: int) -> Answ
         case [b"CLUSTER", what, *more]:
             raw = _told(seat, slots, what, command.args[2] if more else None, protocol)
             return None if raw is None else Answer(raw)
-    wanted = {key_slot(key) for key in command.keys}
+    wanted = {key_slot(key) for key in (*command.keys, *_shard_channels(command))}
     if len(wanted) > 1:
         return Answer(encode_error(TEXTS["CROSSSLOT"].encode()), refusal=True)
     for slot in wanted:
@@ -68,6 +70,12 @@ def _answer(seat: Seat, slots: SlotMap, command: Command, protocol: int) -> Answ
                 encode_error(f"MOVED {slot} {seat.address(owner)}".encode()), refusal=True
             )
     return None
+
+
+def _shard_channels(command: Command) -> tuple[bytes, ...]:
+    """The channels that belong to slots, as keys do."""
+    last = {"SSUBSCRIBE": None, "SUNSUBSCRIBE": None, "SPUBLISH": 2}.get(command.name, 1)
+    return tuple(arg or b"" for arg in command.args[1:last])
 
 
 def _told(

@@ -49,6 +49,35 @@ def test_several_slots():
 
 
 @pytest.mark.parametrize("protocol", [2, 3])
+def test_channels_of_slots(protocol):
+    """Shard channels belong to slots as keys do; channels, messages and no channel at all do not."""
+    with Talk(seat=sit(), protocol=protocol) as talk:
+        for command in (f"SSUBSCRIBE {THERE}", f"SUNSUBSCRIBE {THERE}", f"SPUBLISH {THERE} {HERE}"):
+            check(talk, command, "-MOVED 5061 h:7000")
+        no = "-CROSSSLOT Keys in request don't hash to the same slot"
+        check(talk, f"SSUBSCRIBE {HERE} {THERE}", no)
+        kind = ">" if protocol == 3 else "*"
+        talk.handshake(f"SPUBLISH {HERE} {THERE}", ":0")
+        talk.handshake(
+            "SUNSUBSCRIBE", f'{kind}["sunsubscribe" {"_" if protocol == 3 else "$-1"} :0]'
+        )
+        talk.handshake(f"PUBLISH {THERE} x", ":0")
+        talk.handshake(f"SUBSCRIBE {THERE}", f'{kind}["subscribe" "{THERE}" :1]')
+
+
+@pytest.mark.parametrize(
+    "command",
+    [f"GET {THERE} x", "MGET", "ASKING now", "CLUSTER NODES x", "READONLY x", f"SPUBLISH {THERE}"],
+)
+def test_what_is_no_request(command):
+    """What has too many words or too few the server refuses, as it would before it looked at slots; and it is what ASKING was for."""
+    with Talk(seat=sit()) as talk:
+        check(talk, "ASKING", "+OK")
+        talk.handshake(command, "-ERR wrong number of arguments")
+        check(talk, f"GET {THERE}", "-MOVED 5061 h:7000")
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
 def test_questions(protocol):
     """CLUSTER's questions are answered here; what is not known of is the server's to refuse."""
     with Talk(seat=sit(0), protocol=protocol) as talk:
