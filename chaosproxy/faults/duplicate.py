@@ -14,8 +14,8 @@ class Duplicate(Fault):
     """The write is applied again; the client sees its first reply only.
 
     As when a client's own retry, or a queue between, delivers it twice. Without a gap the copies follow right behind; with one
-    they come later, on the side connection, counted from when the first was applied. In a transaction, and where the client
-    wants no replies, they always follow right behind. Blocking commands that would wait are left alone.
+    they come later, on a connection of the proxy's own, counted from when the first was applied. In a transaction, and where the
+    client wants no replies, they always follow right behind. Blocking commands that would wait are left alone.
     """
 
     positions = (Position.BEFORE_FORWARD,)

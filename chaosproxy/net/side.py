@@ -73,7 +73,7 @@ class Side:
     def _tell(self, why: str) -> None:
         """Why it fails now, which is said once; nothing: it does not."""
         if why and why != self._told:
-            _log.warning("side connection: %s", why)
+            _log.warning("the proxy's own connection to the server: %s", why)
         self._told = why
 
     async def request(self, *args: bytes, db: int = 0, protocol: int = 2) -> bytes | None:

@@ -139,7 +139,7 @@ def test_an_answer_that_is_too_long(loop, side_of, redis70, caplog):
     assert ask(loop, side, (b"GET", b"long"), PING_) is None
     assert ask(loop, side, (b"GET", b"short")) == [b"$60000\r\n%s\r\n" % (b"x" * 60_000)]
     assert ask(loop, side, *[(b"GET", b"short")] * 50) is None
-    assert "side connection: an answer of more than 100000 bytes" in caplog.text
+    assert "connection to the server: an answer of more than 100000 bytes" in caplog.text
     assert dict(limits.items())["reply"] == 4
 
 
