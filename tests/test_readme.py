@@ -3,6 +3,7 @@
 Takes README.md; gives proof that a reader who follows it sees what it promises.
 """
 
+import ast
 import json
 import os
 import re
@@ -248,6 +249,36 @@ def test_curl(redis70):
                 continue  # it does not end
             Remote(proxy.control).ask(method, path, body)
         assert {"PUT /profile", "DELETE /profile", "GET /events"} <= set(asked)
+
+
+def reasons() -> set[str]:
+    """Give the words with which the core, and who lets clients in, leave a match alone, as far as they stand where that is done."""
+    done = {"skip", "drop", "abandon", "gone", "hand_over", "let_pass", "_let_pass", "_give_up", "_drop_before", "_finish"}  # fmt: skip
+    found = set()
+    for file in (ROOT / "chaosproxy/core").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            match node:
+                case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)) if name in done:
+                    words = [each for argument in node.args for each in ast.walk(argument)]
+                case ast.Return(value=ast.expr() as value) if file.name == "when.py":
+                    words = list(ast.walk(value))
+                case _:
+                    continue
+            found |= {each.value for each in words if isinstance(each, ast.Constant)}
+    # The others say what became of the command.
+    words = {each for each in found if isinstance(each, str) and re.fullmatch("[a-z_]+", each)}
+    return words - {"ok", "no", "unknown"}
+
+
+def test_reasons():
+    """README explains each word that says why a match was left alone, and no word that the code has not."""
+    table = README.partition("| `reason` | why the match was left alone |\n")[2].partition("\n\n")[
+        0
+    ]
+    told = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\|[^|]*", table, re.MULTILINE))))
+    code = "".join(file.read_text() for file in (ROOT / "chaosproxy/core").glob("*.py"))
+    assert reasons() - told == set()
+    assert {each for each in told if f'"{each}"' not in code} == set()
 
 
 def renewed() -> str:
