@@ -24,6 +24,8 @@ from click.testing import CliRunner
 
 from chaosproxy import catalogue
 from chaosproxy.cli import COMMANDS, main
+from chaosproxy.control.api import ROUTES
+from chaosproxy.control.openapi import document
 from chaosproxy.remote import Remote
 from tests.proxying import serve_proxy
 from tests.test_metrics import table
@@ -279,6 +281,14 @@ def test_reasons():
     code = "".join(file.read_text() for file in (ROOT / "chaosproxy/core").glob("*.py"))
     assert reasons() - told == set()
     assert {each for each in told if f'"{each}"' not in code} == set()
+
+
+def test_events():
+    """README explains each field that an event may have, and each word that three of them are; these are all."""
+    table = README.partition("An event tells one fault's part in it:\n")[2].partition("\n## ")[0]
+    shape = document(ROUTES)["components"]["schemas"]["Event"]["properties"]
+    words = {word for each in shape.values() for word in each.get("enum", ())}
+    assert set(re.findall(r"`(\w+)`", table)) == set(shape) | words | {"chance"}
 
 
 def renewed() -> str:
