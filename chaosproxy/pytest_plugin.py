@@ -139,7 +139,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Tell in a failing test's report what fired; once it is over, or cannot begin, it is calm, and after its fixtures again."""
+    """Tell in a failing test's report what fired; what was in force for it ends with it, or with its fixtures."""
     report = yield
     proxy = _running(item)
     if proxy is None:
@@ -147,9 +147,8 @@ def pytest_runtest_makereport(
     concerned = _uses(item) or proxy.used
     if concerned and report.failed:
         report.sections.append(("chaosproxy", f"{proxy.told()}\n{_again(item, proxy)}"))
-    over = call.when != "setup" or not report.passed
-    if concerned and over and (call.when == "call" or not proxy.is_calm):
-        proxy.calm()
+    if concerned and (call.when != "setup" or not report.passed):
+        proxy.end(fixtures=call.when != "call")
     return report
 
 

@@ -48,12 +48,14 @@ class _Used:
 class InForce:
     """A profile that is in force. As a context manager it is until the end of it; then the one before is again."""
 
-    def __init__(self, proxy: "ChaosProxy", before: _Used) -> None:
+    def __init__(self, proxy: "ChaosProxy", used: _Used, before: _Used) -> None:
         self._proxy = proxy
+        self._used = used
         self._before = before
 
     def __enter__(self) -> "ChaosProxy":
         """It is in force already."""
+        self._proxy._open.append(self._used)  # noqa: SLF001 - two halves of one thing
         return self._proxy
 
     def __exit__(
@@ -63,7 +65,9 @@ class InForce:
         trace: TracebackType | None,
     ) -> None:
         """Put back what was in force before."""
-        self._proxy._put(replace(self._before))  # noqa: SLF001 - two halves of one thing
+        proxy = self._proxy
+        proxy._open = [each for each in proxy._open if each is not self._used]  # noqa: SLF001 - as above
+        proxy._put(replace(self._before))  # noqa: SLF001 - as above
 
 
 class ChaosProxy:
@@ -83,6 +87,9 @@ class ChaosProxy:
         self._before: Counter[str] = Counter()
         #: What was in force since the test and its fixtures began, the last of it now.
         self._used: list[_Used] = []
+        #: Whose `with` is not over, and of how many of them the test's fixtures have begun it.
+        self._open: list[_Used] = []
+        self._around = 0
         self.calm()
 
     @property
@@ -119,10 +126,10 @@ class ChaosProxy:
             sources = [Source("test", yaml.encode(), "yaml")]
         overrides = [f"{path}={json.dumps(value)}" for path, value in (set or {}).items()]
         profile = load(sources, table=CommandTable.bundled(), overrides=overrides)
-        before = InForce(self, self._in_force())
-        chosen, own = self._choose(seed, profile)
-        self._put(_Used(profile, chosen, own))
-        return before
+        before = self._in_force()
+        used = _Used(profile, *self._choose(seed, profile))
+        self._put(used)
+        return InForce(self, used, before)
 
     def calm(self) -> None:
         """No fault, and nothing held, from now on."""
@@ -180,18 +187,26 @@ class ChaosProxy:
         """A test begins, or its `fixtures` do: what fired before is not its own."""
         self._before = self._fired()
         self._first = self.service.journal.last
+        self._around = len(self._open)
         if fixtures:
             self._used = [self._in_force()]
+
+    def end(self, *, fixtures: bool = False) -> None:
+        """A test is over, or its `fixtures` are too: what others have begun with `with` is in force again, else it is calm."""
+        if not fixtures:
+            del self._open[self._around :]
+        now, last = self._in_force(), self._open[-1] if self._open else None
+        if last is None:
+            if now.profile.rules or not fixtures:
+                self.calm()
+        elif now.profile is not last.profile or now.seed != last.seed:
+            self._put(replace(last))
 
     @property
     def used(self) -> bool:
         """Whether any faults were in force since the test and its fixtures began."""
-        return not self.is_calm or any(each.profile.rules for each in self._used)
-
-    @property
-    def is_calm(self) -> bool:
-        """Whether no faults are in force."""
-        return not self._in_force().profile.rules
+        self._in_force()
+        return any(each.profile.rules for each in self._used)
 
     def seeded(self) -> tuple[int, bool]:
         """Give the seed for which this test has to be run again to meet the same faults; whether only profiles without one have it."""

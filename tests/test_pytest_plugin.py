@@ -249,6 +249,29 @@ def test_each_line_brings_its_failure_back(run, pytester, monkeypatch):
     assert f"--chaos-default-seed={drawn} " in over
 
 
+def test_for_a_whole_module(run):
+    """What a fixture of a wider scope has in force for its `with` is so in each test, around what is in force for one of them."""
+    run("""
+@pytest.fixture(scope="module")
+def lying(chaosproxy):
+    with chaosproxy.use(yaml=LIE):
+        yield
+
+@pytest.mark.parametrize("number", range(2))
+def test_each(lying, chaosproxy, number):
+    assert get(chaosproxy) == b":1\\r\\n"
+    assert chaosproxy.fired("lie") == 1
+    chaosproxy.calm()
+
+@pytest.mark.chaos(yaml=LIE.replace("value: 1", "value: 2"))
+def test_marker(lying, chaosproxy):
+    assert get(chaosproxy) == b":2\\r\\n"
+
+def test_last(lying, chaosproxy):
+    assert get(chaosproxy) == b":1\\r\\n"
+""").assert_outcomes(passed=4)
+
+
 def test_calm_whatever_was_left(run):
     """What a fixture that failed, or its end, has left in force, or one that asked for the proxy as it ran, meets no other test."""
     run("""

@@ -245,7 +245,6 @@ def test_told_of_what_is_no_longer_in_force(proxy):
             get(proxy)
             with proxy.use("lost-ack"):
                 pass
-    assert proxy.is_calm
     lines = proxy.told().splitlines()
     assert lines[:2] == ["profile test, seed 3", "profile lost-ack, seed 11"]
     assert [line.split()[:4] for line in lines[-2:]] == [
@@ -261,11 +260,37 @@ def test_told_of_what_is_no_longer_in_force(proxy):
 def test_told_of_what_another_has_put_in_force(proxy):
     """By way of the control address, say."""
     proxy.service.put(load([Source("other", LIE.encode(), "yaml")]), 5)
-    assert (proxy.used, proxy.is_calm) == (True, False)
+    assert proxy.used
     assert proxy.told().splitlines()[0] == "profile other, seed 5"
     with proxy.use("calm"):
         assert get(proxy) is None
     assert get(proxy) == 1
+
+
+def test_what_ends_with_a_test(proxy):
+    """All but what is in force for a `with` that somebody has begun before, and has not ended."""
+    wide, other = LIE.replace("value: 1", "value: 2"), LIE.replace("value: 1", "value: 3")
+    proxy.begin(fixtures=True)
+    with proxy.use(yaml=wide):
+        for _ in range(2):
+            proxy.begin()
+            assert get(proxy) == 2
+            proxy.use(yaml=LIE)
+            proxy.use(yaml=other).__enter__()  # its end is forgotten
+            assert get(proxy) == 3
+            proxy.end()
+            assert get(proxy) == 2
+            proxy.use(yaml=LIE)  # a fixture that ends leaves it
+            proxy.end(fixtures=True)
+            assert get(proxy) == 2
+            proxy.begin(fixtures=True)
+    assert get(proxy) is None
+    proxy.use(yaml=LIE)
+    proxy.end(fixtures=True)
+    assert get(proxy) is None
+    proxy.use("calm", seed=99)
+    proxy.end()
+    assert proxy.seed == 11
 
 
 def test_which_seed_it_was(redis70):
