@@ -18,10 +18,11 @@ from chaosproxy.core.slot import Element, Work
 from chaosproxy.core.slot_map import Seat, SlotMap
 
 _OK = Answer(b"+OK\r\n")
-_NO_SELECT = Answer(
-    encode_error(b"ERR SELECT is not allowed in cluster mode"),
-    refusal=True,
-)
+#: A command that names another database is queued, and then it has this in EXEC's array.
+_NO_OTHER = {
+    what: Answer(encode_error(b"ERR %b is not allowed in cluster mode" % what))
+    for what in (b"SELECT", b"SWAPDB", b"MOVE", b"Copying to another database")
+}
 
 
 def answers(line: Line, work: Work, now: float) -> bool:
@@ -56,7 +57,9 @@ def _answer(seat: Seat, slots: SlotMap, command: Command, protocol: int) -> Answ
         case [b"READONLY" | b"READWRITE"]:
             return _OK
         case [b"SELECT", db] if db != b"0":
-            return _NO_SELECT
+            return _NO_OTHER[b"SELECT"]
+        case [b"SWAPDB", *_]:
+            return _NO_OTHER[b"SWAPDB"]
         case [b"CLUSTER", what, *more]:
             raw = _told(seat, slots, what, command.args[2] if more else None, protocol)
             return None if raw is None else Answer(raw)
@@ -69,6 +72,17 @@ def _answer(seat: Seat, slots: SlotMap, command: Command, protocol: int) -> Answ
             return Answer(
                 encode_error(f"MOVED {slot} {seat.address(owner)}".encode()), refusal=True
             )
+    return _elsewhere(command)
+
+
+def _elsewhere(command: Command) -> Answer | None:
+    """What reaches for another database with a key of this node."""
+    if command.name == "MOVE":
+        return _NO_OTHER[b"MOVE"]
+    options = [(arg or b"").upper() for arg in command.args[3:]]
+    if command.name == "COPY" and b"DB" in options and options[-1] != b"DB":
+        there = options[options.index(b"DB") + 1]
+        return None if there == b"0" else _NO_OTHER[b"Copying to another database"]
     return None
 
 
@@ -110,7 +124,7 @@ def _give(line: Line, work: Work, answer: Answer, now: float) -> None:
             insert(transaction, raw)
             raw = b"+QUEUED\r\n"
         local(line, work, raw, now)
-        line.tell(work, "no", "error" if answer.refusal else "ok")
+        line.tell(work, "no", "error" if answer.raw[:1] == b"-" else "ok")
         drop(line, work, "refused" if answer.refusal else "not_applicable")
     elif local(line, work, answer.raw, now):
         slot = line.slots[-1]

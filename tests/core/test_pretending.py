@@ -48,6 +48,42 @@ def test_several_slots():
         talk.expect_client("*[ $-1 $-1 ]")
 
 
+COPYING = "-ERR Copying to another database is not allowed in cluster mode"
+
+
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        ("SWAPDB 0 1", "-ERR SWAPDB is not allowed in cluster mode"),
+        (f"MOVE {HERE} 1", "-ERR MOVE is not allowed in cluster mode"),
+        (f"COPY {HERE} {HERE} DB 1", COPYING),
+        (f"COPY {HERE} {HERE} replace db 1", COPYING),
+        (f"MOVE {THERE} 1", "-MOVED 5061 h:7000"),
+        (f"COPY {HERE} {HERE} DB 0", None),
+        (f"COPY {HERE} {HERE} DB", None),
+        (f"COPY {HERE} {HERE}", None),
+    ],
+)
+def test_other_databases(command, answer):
+    """There are none: no key goes there, in a transaction either, where that is found out when it is carried out."""
+    with Talk(seat=sit()) as talk:
+        if answer is None:
+            talk.handshake(command, ":0")
+            return
+        check(talk, command, answer)
+        talk.handshake("MULTI", "+OK")
+        moved = answer.startswith("-MOVED")
+        talk.client(command)
+        talk.expect_client(answer if moved else "+QUEUED")
+        if moved:
+            talk.heard("upstream")
+            talk.upstream("-ERR unknown")
+        talk.client("EXEC")
+        talk.expect_upstream("EXEC")
+        talk.upstream("-EXECABORT no" if moved else "*[]")
+        talk.expect_client("-EXECABORT no" if moved else b"*1\r\n%b\r\n" % answer.encode())
+
+
 @pytest.mark.parametrize("protocol", [2, 3])
 def test_channels_of_slots(protocol):
     """Shard channels belong to slots as keys do; channels, messages and no channel at all do not."""
