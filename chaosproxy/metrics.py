@@ -162,7 +162,8 @@ class _Reader(Collector):
             "protocol_errors",
             "Connections that went on as raw bytes, by the side that was not understood.",
             ["side"],
-            [((side,), count) for side, count in counts.protocol_errors.copy().items()],
+            # Also those that there are none of: else the first one is no increase to Prometheus.
+            [((side,), counts.protocol_errors[side]) for side in ("client", "upstream")],
         )
         yield _counter(
             "limits_reached",

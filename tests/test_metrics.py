@@ -123,6 +123,8 @@ def test_everything_is_there(metrics, accept):
         key(p + "upstream_up", ("listener", "redis")): 1,
         key(p + "upstream_up", ("listener", "node-2")): 0,
         key(p + "protocol_errors_total", ("side", "client")): 1,
+        # An alert is raised by the first one: it is an increase of what was 0.
+        key(p + "protocol_errors_total", ("side", "upstream")): 0,
         key(p + "events_lost_total"): 0,
         key(p + "profile_info", ("profile", 'de"mo'), ("seed", "7"), ("generation", "4")): 1,
         key(p + "build_info", ("version", __version__)): 1,
