@@ -116,6 +116,8 @@ def _places(work: Work) -> tuple[list[Place], str]:
     if there is not None:
         moved = [(there, key) for _, key in places]
         places = places + moved if command.name == "MOVE" else moved
+    if command.keys and not places:
+        return [], ""  # SORT or GEORADIUS without STORE: it only reads them
     return (places, "") if places else ([EVERYTHING], "no_keys")
 
 
@@ -246,10 +248,11 @@ def _acted(command: Command, raw: bytes) -> bool:
     """Whether a write that was answered this may have changed anything."""
     if raw.startswith((b"-", b"!")):
         return False
-    name = command.name
-    if raw.startswith(_NULLS):
-        gives_old = name == "GETSET" or any(
-            (arg or b"").upper() == b"GET" for arg in command.args[3:]
-        )
-        return name in _SCRIPTS or gives_old
+    name, nothing = command.name, raw.startswith(_NULLS)
+    words = {(arg or b"").upper() for arg in command.args[3:]} if name == "SET" else set()
+    if b"GET" in words:
+        # It tells what was there before, whether it has written or not.
+        return nothing if b"NX" in words else not (nothing and b"XX" in words)
+    if nothing:
+        return name in _SCRIPTS or name == "GETSET"
     return not (raw.rstrip() == b":0" and name in _IN_VAIN)

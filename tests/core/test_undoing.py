@@ -121,7 +121,12 @@ def test_a_script_that_fails(call, queued):
     [
         ("SET k v NX", "$-1", False),
         ("SET k v NX", "_", False),
-        ("SET k v XX GET", "$-1", True),
+        ("SET k v GET", "$-1", True),
+        ("SET k v EX 9 get", '"v"', True),
+        ("SET k v XX GET", "$-1", False),
+        ("SET k v XX GET", '"v"', True),
+        ("SET k v NX GET", "_", True),
+        ("SET k v GET NX", '"v"', False),
         ("GETSET k v", "$-1", True),
         ("LPOP k", "$-1", False),
         ("DEL k", ":0", False),
@@ -164,6 +169,25 @@ def test_which_keys(command, keys):
         talk.expect_upstream(*asks(*keys), command)
         talk.upstream(*DUMPED * len(keys), "+OK")
         talk.expect_client("+OK")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["SORT a", "SORT a BY w_* GET d_*", "GEORADIUS a 1 1 9 m", "GEORADIUSBYMEMBER a b 9 m"],
+)
+def test_one_that_only_reads_its_keys(command):
+    """It could write, and does not: nothing is asked, nothing is lost by it, and nobody waits for it."""
+    with Talk(RULE) as talk, talk.another() as other:
+        talk.client(command)
+        talk.expect_upstream(command)
+        other.client("SET a 1")
+        other.expect_upstream(*asks("a"), "SET a 1")
+        other.upstream(*DUMPED, "+OK")
+        other.expect_client("+OK")
+        talk.upstream("*[]")
+        talk.expect_client("*[]")
+        lost = fail_over(talk)
+        assert (lost.writes, lost.kept) == ((("SET", (b"a",)),), ())
 
 
 @pytest.mark.parametrize(
