@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from chaosproxy.core import modes, rights, swallow
+from chaosproxy.core.addresses import redirected
 from chaosproxy.core.line import Line
 from chaosproxy.core.live_rule import Chosen
 from chaosproxy.core.passing import TOO_LARGE
@@ -123,8 +124,12 @@ def carry(
     """
 
     def answered(replies: Replies, then: float) -> None:
-        if line.head is work:
-            on_done(replies, then)
+        if line.head is not work:
+            return
+        if aside and replies is not None and line.translate is not None:
+            # What comes on the client's connection is translated there.
+            replies = [redirected(raw, line.translate) for raw in replies]
+        on_done(replies, then)
 
     if not aside:
         line.send_hidden(requests, now, answered, raws)

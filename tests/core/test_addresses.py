@@ -332,3 +332,21 @@ def test_unasked_errors():
         talk.expect_client('>[ "message" "c" "127.0.0.1:7000" ]')
         talk.upstream("-MOVED 1 127.0.0.1:7000")
         talk.expect_client("-MOVED 1 proxy:40001")
+
+
+@pytest.mark.parametrize("error", ["MOVED", "ASK"])
+def test_what_the_side_connection_is_told(error):
+    """Where a client WATCHes its write is computed there: an error that sends it elsewhere sends it to the proxy's own address."""
+    rule = "- {fault: drop_write, match: {commands: SET}, tell: ok}"
+    with Talk(rule, translate=translate) as talk:
+        talk.handshake("WATCH w", "+OK")
+        talk.client("SET a 1")
+        talk.side("+OK", "+QUEUED", "+QUEUED", "+QUEUED", "-EXECABORT no")
+        there = f"-{error} 15495 127.0.0.1:7000"
+        talk.side("+OK", *[there] * 4, "-EXECABORT no")
+        talk.expect_client(f"-{error} 15495 proxy:40001")
+        talk.expect_fired("drop_write", applied="no", told="error", outcome="fail")
+        talk.client("SET a 1")
+        talk.side()
+        assert talk.heard("client").startswith(b"+OK")
+        talk.expect_fired("drop_write", applied="no", told="ok")
