@@ -2,12 +2,21 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from chaosproxy.core.decision import Decision, Position, Run
 from chaosproxy.core.fault import Context, Fault, fault
-from chaosproxy.core.setting import setting
+from chaosproxy.core.setting import Invalid, setting
 from chaosproxy.core.units import COMMAND_LIST, choice
+
+#: What leaves a connection another one than it was.
+_OF_CONNECTIONS: Final = frozenset(
+    (
+        *(b"AUTH", b"HELLO", b"RESET", b"QUIT", b"SELECT", b"CLIENT REPLY", b"CLIENT TRACKING"),
+        *(b"MONITOR", b"SYNC", b"PSYNC", b"REPLCONF", b"ASKING", b"READONLY", b"READWRITE"),
+        *(b"SUBSCRIBE", b"PSUBSCRIBE", b"SSUBSCRIBE"),
+    )
+)
 
 
 @fault
@@ -15,7 +24,8 @@ from chaosproxy.core.units import COMMAND_LIST, choice
 class RunCommands(Fault):
     """These commands run on the server exactly before the command is forwarded, or after it was applied.
 
-    Their replies are hidden. `{key}` stands for the key that matched. They run in the client's database.
+    Their replies are hidden. `{key}` stands for the key that matched. They run in the client's database. None may change the
+    connection that it runs on (SELECT, SUBSCRIBE, HELLO …), and a MULTI needs its EXEC.
     """
 
     positions = (Position.BEFORE_FORWARD, Position.AFTER_APPLY, Position.AFTER_REPLY)
@@ -35,6 +45,24 @@ class RunCommands(Fault):
     def standby(self) -> Literal["uses", "needs"] | None:
         """There must be one where it is to run there."""
         return "needs" if self.where == "standby" else None
+
+    def check(self, at: Position) -> None:
+        """Nothing may change the connection that it runs on: the client's own, or one that others use as well."""
+        del at
+        begun: int | None = None
+        for number, words in enumerate(self.commands):
+            name = b" ".join(words[: 2 if words[0].upper() == b"CLIENT" else 1]).upper()
+            if name in _OF_CONNECTIONS:
+                raise Invalid(
+                    f"{name.decode()} changes the connection that it runs on, which is not the fault's own",
+                    ("commands", number, 0),
+                )
+            if name == b"MULTI":
+                begun = number
+            elif name in {b"EXEC", b"DISCARD"}:
+                begun = None
+        if begun is not None:
+            raise Invalid("MULTI needs its EXEC among these commands", ("commands", begun, 0))
 
     def names(self) -> Iterable[tuple[tuple[str | int, ...], str]]:
         """Those that it runs."""

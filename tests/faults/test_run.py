@@ -2,6 +2,7 @@
 
 import pytest
 
+from chaosproxy.profile import ProfileError
 from tests.conversation import Talk, profile
 
 BEFORE = "- {fault: run, match: {commands: SET}, at: before_forward, commands: [[INCR, n], [DEL, '{key}:x']]}"
@@ -34,6 +35,45 @@ def test_their_errors_are_told():
         talk.upstream("-ERR value is not an integer or out of range", ":0", "+OK")
         talk.expect_client("+OK")
         talk.expect_fired("run", detail="ERR value is not an integer or out of range")
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        "[[SET, a, b], [select, 5]]",
+        "[[SET, a, b], [SUBSCRIBE, x]]",
+        "[[SET, a, b], [MONITOR]]",
+        "[[SET, a, b], [HELLO, 3]]",
+        "[[SET, a, b], [Client, reply, 'OFF']]",
+    ],
+)
+def test_none_of_the_connections_own(commands):
+    """What changes the connection is refused: it is the client's, or one that other faults use as well."""
+    message = (
+        "commands: [A-Z ]+ changes the connection that it runs on, which is not the fault's own"
+    )
+    with pytest.raises(ProfileError, match=message):
+        profile(f"- {{fault: run, at: after_apply, commands: {commands}}}")
+
+
+def test_whole_transactions():
+    """A transaction of its own is begun and ended, or nothing behind it would be carried out."""
+    rule = "- {{fault: run, match: {{commands: SET}}, at: before_forward, commands: [{}]}}"
+    for half in ("[MULTI], [INCR, n]", "[MULTI], [EXEC], [INCR, n], [MULTI]"):
+        with pytest.raises(ProfileError, match="MULTI needs its EXEC among these commands"):
+            profile(rule.format(half))
+    for good in (
+        "[MULTI], [INCR, n], [EXEC]",
+        "[MULTI], [DISCARD]",
+        "[CLIENT, KILL, TYPE, normal]",
+    ):
+        assert profile(rule.format(good)).rules
+    with Talk(rule.format("[MULTI], [INCR, n], [EXEC]")) as talk:
+        talk.client("SET k v", "GET k")
+        talk.expect_upstream("MULTI", "INCR n", "EXEC", "SET k v", "GET k")
+        talk.upstream("+OK", "+QUEUED", "*[:1]", "+OK", '"v"')
+        talk.expect_client("+OK", '"v"')
+        talk.expect_fired("run", applied="yes", detail="")
 
 
 def test_without_a_key():
