@@ -7,7 +7,7 @@ import os
 import secrets
 import shlex
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Generator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +26,7 @@ _MODULE: Final = "__main__.py"
 
 _seed_key = pytest.StashKey[int]()
 _proxy_key = pytest.StashKey["ChaosProxy"]()
+_within_key = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -64,6 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "chaos(*profiles, yaml=None, seed=None, set=None, require_fired=False): this profile is in force while the test "
         "runs, not in its fixtures; require_fired (True, names, 'all'): the test fails if a fault that must fire did not",
     )
+    config.stash[_within_key] = []
     shared = getattr(config, "workerinput", {}).get(_SEED)
     known = (config.getoption("--chaos-seed"), config.getoption("--chaos-default-seed"), shared)
     given = [each for each in known if each is not None]
@@ -102,9 +104,23 @@ def chaosproxy(pytestconfig: pytest.Config) -> Generator["ChaosProxy"]:
             proxy = stack.enter_context(running_one)
         except (EmbeddedError, ServiceError, ValueError) as error:
             pytest.fail(f"chaosproxy cannot start: {error}", pytrace=False)
+        proxy.within = pytestconfig.stash[_within_key]
         pytestconfig.stash[_proxy_key] = proxy
         yield proxy
         del pytestconfig.stash[_proxy_key]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, object, object]:
+    """Note whose it is what comes into force now."""
+    within = request.config.stash[_within_key]
+    within.append(fixturedef.argname)
+    try:
+        return (yield)
+    finally:
+        within.pop()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -112,7 +128,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """What is to be told of a test begins with its fixtures."""
     proxy = _running(item)
     if proxy is not None:
-        proxy.begin(fixtures=True)
+        proxy.begin(_names(item), fixtures=True)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -125,7 +141,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     given: dict[str, Any] = {} if marker is None else dict(marker.kwargs)
     required = given.pop("require_fired", False)
     names = marker.args if marker is not None else _of_the_run(item)
-    proxy.begin()
+    proxy.begin(_names(item))
     if names or given:
         _usable(lambda: proxy.use(*names or (), **given))
     result = yield
@@ -157,10 +173,15 @@ def _running(item: pytest.Item) -> "ChaosProxy | None":
     return item.config.stash.get(_proxy_key, None)
 
 
+def _names(item: pytest.Item) -> Collection[str]:
+    """The fixtures that a test has by now, also those that another one has asked for as it ran."""
+    names: Collection[str] = getattr(getattr(item, "_request", None) or item, "fixturenames", ())
+    return names
+
+
 def _uses(item: pytest.Item) -> bool:
-    """Whether a test has the proxy, be it that a fixture has asked for it as it ran."""
-    names = getattr(getattr(item, "_request", None) or item, "fixturenames", ())
-    return "chaosproxy" in names
+    """Whether a test has the proxy."""
+    return "chaosproxy" in _names(item)
 
 
 def _of_the_run(item: pytest.Item) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ Takes a real server's URL, or starts one; gives the proxy's URL, profiles put in
 import json
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from time import monotonic
@@ -36,13 +36,17 @@ _GRACE: Final = 1.0
 
 @dataclass(slots=True)
 class _Used:
-    """A profile that was put in force. `own`: with the seed that stands in it. `faults` tells what they have done by now."""
+    """A profile that was put in force. `own`: with the seed that stands in it. `faults` tells what they have done by now.
+
+    `owner`: the fixture that has it in force for its `with`.
+    """
 
     profile: Profile
     seed: int
     own: bool
     generation: int = 0
     faults: Callable[[], list[dict[str, Any]]] = list
+    owner: str = ""
 
 
 class InForce:
@@ -55,8 +59,10 @@ class InForce:
 
     def __enter__(self) -> "ChaosProxy":
         """It is in force already."""
-        self._proxy._open.append(self._used)  # noqa: SLF001 - two halves of one thing
-        return self._proxy
+        proxy = self._proxy
+        self._used.owner = proxy.within[-1] if proxy.within else ""
+        proxy._open.append(self._used)  # noqa: SLF001 - two halves of one thing
+        return proxy
 
     def __exit__(
         self,
@@ -87,9 +93,12 @@ class ChaosProxy:
         self._before: Counter[str] = Counter()
         #: What was in force since the test and its fixtures began, the last of it now.
         self._used: list[_Used] = []
-        #: Whose `with` is not over, and of how many of them the test's fixtures have begun it.
+        #: The fixtures that are being set up, the innermost last: what begins is theirs.
+        self.within: list[str] = []
+        #: Whose `with` is not over; how many of them were begun before the test's own fixtures, and before the test itself.
         self._open: list[_Used] = []
-        self._around = 0
+        self._wide = self._around = 0
+        self._names: Collection[str] = ()
         self.calm()
 
     @property
@@ -183,24 +192,46 @@ class ChaosProxy:
 
     # What a test run asks.
 
-    def begin(self, *, fixtures: bool = False) -> None:
-        """A test begins, or its `fixtures` do: what fired before is not its own."""
+    def begin(self, names: Collection[str] = (), *, fixtures: bool = False) -> None:
+        """A test begins, or its `fixtures` do, which are `names`: what fired before is not its own, nor what is in force for others."""
+        if fixtures:
+            self._names, self._wide = names, len(self._open)
+            # It counts anew, so that a test that runs alone meets the same.
+            self._return(self._base(), anew=True)
+            self._used = [self._in_force()]
+        elif self._is(self._base()):
+            # One that was there already was asked for as others ran.
+            self._names = names
+            self._return(self._base())
+        self._names, self._around = names, len(self._open)
         self._before = self._fired()
         self._first = self.service.journal.last
-        self._around = len(self._open)
-        if fixtures:
-            self._used = [self._in_force()]
 
     def end(self, *, fixtures: bool = False) -> None:
-        """A test is over, or its `fixtures` are too: what others have begun with `with` is in force again, else it is calm."""
+        """A test is over, or its `fixtures` are too: what was in force for it is no more, but for a `with` that goes on."""
         if not fixtures:
             del self._open[self._around :]
-        now, last = self._in_force(), self._open[-1] if self._open else None
-        if last is None:
-            if now.profile.rules or not fixtures:
+            if not self._open:
                 self.calm()
-        elif now.profile is not last.profile or now.seed != last.seed:
-            self._put(replace(last))
+        self._wide = len(self._open)
+        self._return(self._base())
+
+    def _base(self) -> _Used | None:
+        """What a fixture of this test had in force before it began, or whoever is none; None: calm."""
+        begun = reversed(self._open[: self._wide])
+        return next((each for each in begun if not each.owner or each.owner in self._names), None)
+
+    def _is(self, base: _Used | None) -> bool:
+        now = self._in_force()
+        if base is None:
+            return not now.profile.rules
+        return now.profile is base.profile and now.seed == base.seed
+
+    def _return(self, base: _Used | None, *, anew: bool = False) -> None:
+        if base is not None and (anew or not self._is(base)):
+            self._put(replace(base))
+        elif not self._is(base):
+            self.calm()
 
     @property
     def used(self) -> bool:

@@ -250,7 +250,7 @@ def test_each_line_brings_its_failure_back(run, pytester, monkeypatch):
 
 
 def test_for_a_whole_module(run):
-    """What a fixture of a wider scope has in force for its `with` is so in each test, around what is in force for one of them."""
+    """What a fixture of a wider scope has in force for its `with` is so in each test that has the fixture, around what is in force for one of them."""
     run("""
 @pytest.fixture(scope="module")
 def lying(chaosproxy):
@@ -267,9 +267,29 @@ def test_each(lying, chaosproxy, number):
 def test_marker(lying, chaosproxy):
     assert get(chaosproxy) == b":2\\r\\n"
 
+def test_without(chaosproxy):
+    assert get(chaosproxy) == b"$-1\\r\\n"
+
+def test_asks(request, chaosproxy):
+    request.getfixturevalue("lying")
+
+@pytest.fixture
+def asks(request):
+    request.getfixturevalue("lying")
+
+def test_asked(asks, chaosproxy):
+    assert get(chaosproxy) == b":1\\r\\n"
+
+@pytest.fixture
+def calm(lying, chaosproxy):
+    chaosproxy.calm()
+
+def test_calm(calm, chaosproxy):
+    assert get(chaosproxy) == b"$-1\\r\\n"
+
 def test_last(lying, chaosproxy):
     assert get(chaosproxy) == b":1\\r\\n"
-""").assert_outcomes(passed=4)
+""").assert_outcomes(passed=8)
 
 
 def test_calm_whatever_was_left(run):

@@ -293,6 +293,17 @@ def test_what_ends_with_a_test(proxy):
     assert proxy.seed == 11
 
 
+def test_a_test_counts_anew(proxy):
+    """What goes on around tests counts the matches of each from the first one on."""
+    with proxy.use(yaml=LIE.replace("name: lie,", "name: lie, when: {nth: 2},")):
+        for _ in range(2):
+            proxy.begin(fixtures=True)
+            proxy.begin()
+            assert [get(proxy) for _ in range(3)] == [None, 1, None]
+            proxy.end()
+            proxy.end(fixtures=True)
+
+
 def test_which_seed_it_was(redis70):
     """Given for all; or drawn, and then not for profiles that have one of their own, if the test has had such."""
     with running(redis70.url, seed=3, drawn=11) as proxy:
