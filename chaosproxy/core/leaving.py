@@ -259,15 +259,16 @@ def _share(final: Final, raw: bytes) -> tuple[int, Seen, str]:
     whole: Seen = "error" if raw[:1] == b"-" else "ok"
     if isinstance(decision, Silence) and decision.direction == "to_upstream":
         return len(raw), whole, ""
+    none: Seen = "nothing"
+    if not isinstance(decision, Silence):
+        none = "reset" if decision.how == "reset" else "closed"
     match at:
         case Position.AFTER_APPLY:
-            if isinstance(decision, Silence):
-                return 0, "nothing", ""
-            return 0, "reset" if decision.how == "reset" else "closed", ""
+            return 0, none, ""
         case Position.MID_REPLY:
             size = len(raw) if final.size is None else final.size
             given = final.start + _spot(decision.count, size)
-            return given, "partial", f"{given} of {len(raw)} bytes"
+            return given, "partial" if given else none, f"{given} of {len(raw)} bytes"
         case _:
             return len(raw), whole, ""
 

@@ -186,12 +186,12 @@ def test_before_forward(protocol, span):
 
 @both
 @pytest.mark.parametrize(
-    ("at", "given"), [("after_apply", 0), ("mid_reply", 4), ("after_reply", 7)]
+    ("at", "given"), [("after_apply", 0), ("mid_reply", 4), ("mid_reply", 0), ("after_reply", 7)]
 )
 def test_after(protocol, at, given):
     """So much of the reply is given; the rest, and all behind it, comes when the silence ends."""
-    more = ", for: 2s" + (", bytes: 4" if at == "mid_reply" else "")
-    told = {"after_apply": "nothing", "mid_reply": "partial", "after_reply": "ok"}[at]
+    more = ", for: 2s" + (f", bytes: {given}" if at == "mid_reply" else "")
+    told = {0: "nothing", 4: "partial", 7: "ok"}[given]
     raw = b"$1\r\n1\r\n"
     with Talk(silent(at, "connection", more), protocol=protocol) as talk:
         talk.client("GET a", "PING")
