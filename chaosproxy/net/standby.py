@@ -47,6 +47,7 @@ class Standby:
         self._routes = routes
         self._pair = Pair(primary, standby, lambda: world.table, disposable=disposable)
         self._attaching: asyncio.Task[None] | None = None
+        self._switching = asyncio.Lock()
         # What was tried last, to be tried again with the next profile if it failed.
         self._how: Callable[[], Awaitable[None]] = self._pair.attach
         self._problem = ""
@@ -112,7 +113,14 @@ class Standby:
 
     async def switch(self, quiet: Callable[[], Awaitable[object]]) -> Lost | None:
         """The standby becomes the primary; gives what was lost by that, None: that is not known. Raises PairError."""
-        pair = self._pair
+        async with self._switching:
+            return await self._switch(self._pair, quiet)
+
+    async def _switch(self, pair: Pair, quiet: Callable[[], Awaitable[object]]) -> Lost | None:
+        # Another failover may have switched since this one began: the standby is the old primary then, and no copy.
+        if pair.detached:
+            raise PairError("the standby does not copy the primary")
+        await self.attached()
         try:
             lost = await pair.switch(quiet)
         except PairError:

@@ -2,10 +2,12 @@
 
 import pytest
 
+from chaosproxy.net.address import Address
 from chaosproxy.net.standby import holds_back
+from tests import servers
 from tests.conversation import profile
 from tests.net.pairs import AT_ONCE, info, two_servers
-from tests.proxying import serve_proxy, wait_for
+from tests.proxying import refused, serve_proxy, wait_for
 
 CALLED = "\nfaults:\n- {fault: failover, when: {trigger: manual}, style: %s}\n"
 
@@ -85,6 +87,37 @@ def test_one_profile_after_the_other(two, either_loop):
             wait_for(lambda now=count: proxy.metric("failovers_total") == now, "the failover")
             proxy.use(CALLED % "managed")
         assert two[1].ask("GET", "n") == b"3"
+
+
+def test_two_failovers_at_once(two, either_loop):
+    """The one that comes second finds an old primary in the standby's place: it is called off, and nothing that was lost comes back."""
+    rules = (
+        "\nfaults:\n"
+        "- {fault: failover, name: first, style: managed, lag: 60s, outage: 10ms, when: {trigger: manual}}\n"
+        "- {fault: failover, name: second, style: managed, outage: 1s, when: {trigger: manual}}\n"
+    )
+    with serve_proxy(
+        two[0].url, rules, standby=two[1].url, listen=Address("127.0.0.1", servers.free_port())
+    ) as proxy:
+        with proxy.connect() as client:
+            assert client.ask("SET", "k", 1) == "OK"
+            proxy.service.trigger("first")
+            proxy.service.trigger("second")
+            wait_for(
+                lambda: "called off" in proxy.events("second")[-1].get("detail", ""),
+                "the second one",
+            )
+        assert proxy.events("first")[-1]["detail"] == "switched, 1 writes lost: SET x1"
+        assert proxy.metric("failovers_total") == 1
+        with newcomer(proxy) as client:
+            assert client.ask("ROLE")[0] == b"master"
+            assert client.ask("GET", "k") is None
+
+
+def newcomer(proxy):
+    """A new connection, as soon as somebody accepts it."""
+    wait_for(lambda: not refused(proxy.port), "somebody to accept")
+    return proxy.connect()
 
 
 def test_a_standby_that_is_repaired(two, either_loop):
