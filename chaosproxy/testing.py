@@ -158,10 +158,8 @@ class ChaosProxy:
         """How often a fault has fired in this test. Raises LookupError if no profile had one of that name."""
         known = self._fired()
         if name not in known:
-            near = closest(name, known)
-            meant = (
-                f"did you mean '{near}'?" if near else f"there were {', '.join(known) or 'none'}"
-            )
+            there = f"there were {', '.join(known) or 'none'}"
+            meant = f"did you mean '{near}'?" if (near := closest(name, known)) else there
             raise LookupError(f"no fault is called '{name}'; {meant}")
         return known[name] - self._before[name]
 
@@ -194,16 +192,17 @@ class ChaosProxy:
 
     def begin(self, names: Collection[str] = (), *, fixtures: bool = False) -> None:
         """A test begins, or its `fixtures` do, which are `names`: what fired before is not its own, nor what is in force for others."""
+        was, self._names = self._base(), names
         if fixtures:
-            self._names, self._wide = names, len(self._open)
+            self._wide = len(self._open)
             # It counts anew, so that a test that runs alone meets the same.
-            self._return(self._base(), anew=True)
+            base = self._base()
+            self._return(base, anew=base is not None)
             self._used = [self._in_force()]
-        elif self._is(self._base()):
+        elif self._is(was):
             # One that was there already was asked for as others ran.
-            self._names = names
             self._return(self._base())
-        self._names, self._around = names, len(self._open)
+        self._around = len(self._open)
         self._before = self._fired()
         self._first = self.service.journal.last
 
@@ -211,10 +210,8 @@ class ChaosProxy:
         """A test is over, or its `fixtures` are too: what was in force for it is no more, but for a `with` that goes on."""
         if not fixtures:
             del self._open[self._around :]
-            if not self._open:
-                self.calm()
         self._wide = len(self._open)
-        self._return(self._base())
+        self._return(self._base(), anew=not (fixtures or self._open))
 
     def _base(self) -> _Used | None:
         """What a fixture of this test had in force before it began, or whoever is none; None: calm."""
@@ -223,15 +220,12 @@ class ChaosProxy:
 
     def _is(self, base: _Used | None) -> bool:
         now = self._in_force()
-        if base is None:
-            return not now.profile.rules
-        return now.profile is base.profile and now.seed == base.seed
+        same = base is not None and now.profile is base.profile and now.seed == base.seed
+        return same or (base is None and not now.profile.rules)
 
     def _return(self, base: _Used | None, *, anew: bool = False) -> None:
-        if base is not None and (anew or not self._is(base)):
-            self._put(replace(base))
-        elif not self._is(base):
-            self.calm()
+        if anew or not self._is(base):
+            self.calm() if base is None else self._put(replace(base))
 
     @property
     def used(self) -> bool:
