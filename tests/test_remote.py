@@ -83,9 +83,9 @@ def test_events_of_another_run(redis70):
 
 
 def test_token(proxy):
-    """Without its token nothing is said."""
-    for token in (None, "wrong"):
-        with pytest.raises(RemoteError, match="a token is needed") as caught:
+    """Without its token nothing is said, but which of the two is wrong."""
+    for token, why in ((None, "a token is needed"), ("wrong", "that is not the token")):
+        with pytest.raises(RemoteError, match=why) as caught:
             Remote(proxy.control, token).profile()
         assert caught.value.status == 401
 

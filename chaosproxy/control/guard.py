@@ -41,9 +41,8 @@ class Guard:
         scheme, _, said = given.partition(b" ")
         known = hmac.compare_digest(said.lstrip(b" "), self.token.encode().lstrip(b" "))
         if not known or scheme.lower() != b"bearer":
-            raise Refused(
-                HTTPStatus.UNAUTHORIZED, "a token is needed", {"WWW-Authenticate": "Bearer"}
-            )
+            what = "that is not the token" if given else "a token is needed"
+            raise Refused(HTTPStatus.UNAUTHORIZED, what, {"WWW-Authenticate": "Bearer"})
 
     def _same_site(self, headers: Message) -> None:
         host = headers.get("Host")

@@ -19,12 +19,15 @@ def test_nobody_there(args):
 
 @pytest.mark.parametrize("args", ASKING)
 def test_token(redis70, args):
-    """A token that is wanted and not given is asked for; from the environment it does as well."""
+    """A token that is wanted and not given is asked for, and a wrong one is told from none; from the environment it does as well."""
     with serve_proxy(redis70.url, control_token="secret") as proxy:
         where = ["--control", proxy.control]
         done = CliRunner().invoke(main, [*args, *where])
         assert done.exit_code == 1
-        assert "give --control-token" in done.stderr
+        assert done.stderr == "Error: a token is needed; give --control-token\n"
+        done = CliRunner().invoke(main, [*args, *where, "--control-token", "secrets"])
+        assert done.exit_code == 1
+        assert done.stderr == "Error: that is not the token; give --control-token\n"
         variables = {"CHAOSPROXY_CONTROL_URL": proxy.control, "CHAOSPROXY_CONTROL_TOKEN": "secret"}
         done = CliRunner().invoke(main, args, env=variables)
         assert done.exit_code == (1 if args[0] == "trigger" else 0), done.output
