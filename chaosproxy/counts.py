@@ -118,7 +118,7 @@ class Counts:
         self.protocol_errors: Counter[str] = Counter()
         self._matched: Counter[tuple[str, str, str]] = Counter()
         self.fired: Counter[tuple[str, str, str, str, str, str]] = Counter()
-        self._skipped: Counter[tuple[str, str, str]] = Counter()
+        self._skipped: Counter[tuple[str, str, str, str]] = Counter()
         self.keys_touched: Counter[tuple[str, str]] = Counter()
         self.delays: dict[str, Histogram] = {}
         self._names: set[str] = set()
@@ -175,17 +175,25 @@ class Counts:
     @property
     def skipped(self) -> Counter[tuple[str, str, str]]:
         """Matching exchanges that a fault left alone: profile, fault, reason."""
+        found: Counter[tuple[str, str, str]] = Counter()
+        for (profile, fault, _, reason), times in self.left_alone.items():
+            found[profile, fault, reason] += times
+        return found
+
+    @property
+    def left_alone(self) -> Counter[tuple[str, str, str, str]]:
+        """The same by type too: profile, fault, type, reason. A profile that is put anew may have another fault of a name."""
         with self._lock:
             return self._all()[1]
 
-    def _all(self) -> tuple[Counter[tuple[str, str, str]], Counter[tuple[str, str, str]]]:
+    def _all(self) -> tuple[Counter[tuple[str, str, str]], Counter[tuple[str, str, str, str]]]:
         """What was told of and what was not, together."""
         matched, skipped = self._matched.copy(), self._skipped.copy()
         for (profile, fault, type_), unsaid in self._unsaid:
             times, left = unsaid()
             matched[profile, fault, type_] += times
             for reason, times in left.items():
-                skipped[profile, fault, reason] += times
+                skipped[profile, fault, type_, reason] += times
         return matched, skipped
 
     def count(
@@ -203,7 +211,7 @@ class Counts:
             case Matched(fault):
                 self._matched[self._name(profile), self._name(fault), type_] += 1
             case Skipped(fault, reason):
-                self._skipped[self._name(profile), self._name(fault), reason] += 1
+                self._skipped[self._name(profile), self._name(fault), type_, reason] += 1
             case Fired():
                 fault = self._name(effect.fault)
                 command = effect.command if effect.command in known else OTHER
@@ -227,7 +235,7 @@ class Counts:
 
     def totals(self) -> list[dict[str, Any]]:
         """Give each fault of each profile that has been in force: name, type, matched, fired, skipped. From any thread."""
-        fired, skipped = self.fired.copy(), self.skipped
+        fired, skipped = self.fired.copy(), self.left_alone
         return [
             {
                 "profile": profile,
@@ -239,8 +247,8 @@ class Counts:
                 ),
                 "skipped": {
                     reason: count
-                    for (of, fault, reason), count in skipped.items()
-                    if (of, fault) == (profile, name)
+                    for (*of, reason), count in skipped.items()
+                    if of == [profile, name, type_]
                 },
             }
             for (profile, name, type_), matched in self.matched.items()

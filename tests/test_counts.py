@@ -104,6 +104,20 @@ def test_totals():
     ]
 
 
+def test_totals_of_two_faults_of_one_name():
+    """A profile that is put anew under its name may call another fault as one was called: each has its own numbers."""
+    counts = Counts()
+    for type_ in ("reply", "latency"):
+        counts.declare("sent", {"a": type_})
+        counts.count(Matched("a"), "sent", type_, ())
+        counts.count(Skipped("a", "nth" if type_ == "reply" else "chance"), "sent", type_, ())
+    assert [(each["type"], each["matched"], each["skipped"]) for each in counts.totals()] == [
+        ("reply", 1, {"nth": 1}),
+        ("latency", 1, {"chance": 1}),
+    ]
+    assert counts.skipped == {("sent", "a", "nth"): 1, ("sent", "a", "chance"): 1}
+
+
 class Busy(Counts):
     """Counts with which more has happened by the time that whoever reads them goes on."""
 
@@ -121,9 +135,9 @@ class Busy(Counts):
         return found
 
     @property
-    def skipped(self):
+    def left_alone(self):
         """Read what was left alone."""
-        found = super().skipped
+        found = super().left_alone
         self.happens()
         return found
 
