@@ -178,7 +178,7 @@ def has_run(line: Line, work: Work, now: float) -> bool:
 
     What goes aside may not be ahead of what the client sent before: it waits until that is answered.
     """
-    here = line.takes_ours(keys=True)
+    here = _takes_ours(line, work)
     if not work.running:
         leaving = _leaving(work)
         aside = not here and (work.runs or remembering.concerns(line, work))
@@ -197,6 +197,11 @@ def has_run(line: Line, work: Work, now: float) -> bool:
     return True
 
 
+def _takes_ours(line: Line, work: Work) -> bool:
+    """Whether what is to run goes on the client's connection: not while that watches keys, as an EXEC of ours would end it."""
+    return line.takes_ours(keys=True) and not (line.modes.watching and work.runs)
+
+
 def _run_before(line: Line, work: Work, now: float) -> None:
     """Carry out what is to run exactly before this command, on its own connection where that is possible."""
     for chosen, run in work.runs:
@@ -210,7 +215,7 @@ def _run_before(line: Line, work: Work, now: float) -> None:
 
 def _run(line: Line, work: Work, told: Told, run: Run, now: float) -> None:
     requests = run.requests(told.chosen.key)
-    here = line.takes_ours(keys=True) and run.where == "upstream"
+    here = _takes_ours(line, work) and run.where == "upstream"
     # What follows on the same connection comes after it anyway.
     work.waiting += not here
     told.detail = "" if here else NOT_KNOWN

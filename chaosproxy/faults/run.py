@@ -12,11 +12,12 @@ from chaosproxy.core.units import COMMAND_LIST, choice
 #: What leaves a connection another one than it was.
 _OF_CONNECTIONS: Final = frozenset(
     (
-        *(b"AUTH", b"HELLO", b"RESET", b"QUIT", b"SELECT", b"CLIENT REPLY", b"CLIENT TRACKING"),
-        *(b"MONITOR", b"SYNC", b"PSYNC", b"REPLCONF", b"ASKING", b"READONLY", b"READWRITE"),
-        *(b"SUBSCRIBE", b"PSUBSCRIBE", b"SSUBSCRIBE"),
+        "AUTH", "HELLO", "RESET", "QUIT", "SELECT", "WATCH", "UNWATCH", "ASKING", "READONLY", "READWRITE",
+        "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE",
+        "MONITOR", "SYNC", "PSYNC", "REPLCONF",
+        "CLIENT REPLY", "CLIENT TRACKING", "CLIENT CACHING", "CLIENT SETNAME", "CLIENT SETINFO", "CLIENT NO-EVICT", "CLIENT NO-TOUCH",
     )
-)
+)  # fmt: skip
 
 
 @fault
@@ -51,15 +52,16 @@ class RunCommands(Fault):
         del at
         begun: int | None = None
         for number, words in enumerate(self.commands):
-            name = b" ".join(words[: 2 if words[0].upper() == b"CLIENT" else 1]).upper()
+            first = words[: 2 if words[0].upper() == b"CLIENT" else 1]
+            name = b" ".join(first).upper().decode("latin-1")
             if name in _OF_CONNECTIONS:
                 raise Invalid(
-                    f"{name.decode()} changes the connection that it runs on, which is not the fault's own",
+                    f"{name} changes the connection that it runs on, which is not the fault's own",
                     ("commands", number, 0),
                 )
-            if name == b"MULTI":
+            if name == "MULTI":
                 begun = number
-            elif name in {b"EXEC", b"DISCARD"}:
+            elif name in {"EXEC", "DISCARD"}:
                 begun = None
         if begun is not None:
             raise Invalid("MULTI needs its EXEC among these commands", ("commands", begun, 0))

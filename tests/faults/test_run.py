@@ -45,12 +45,15 @@ def test_their_errors_are_told():
         "[[SET, a, b], [MONITOR]]",
         "[[SET, a, b], [HELLO, 3]]",
         "[[SET, a, b], [Client, reply, 'OFF']]",
+        "[[SET, a, b], [client, no-evict, 'on']]",
+        "[[UNWATCH]]",
+        "[[SUNSUBSCRIBE]]",
     ],
 )
 def test_none_of_the_connections_own(commands):
     """What changes the connection is refused: it is the client's, or one that other faults use as well."""
     message = (
-        "commands: [A-Z ]+ changes the connection that it runs on, which is not the fault's own"
+        "commands: [A-Z -]+ changes the connection that it runs on, which is not the fault's own"
     )
     with pytest.raises(ProfileError, match=message):
         profile(f"- {{fault: run, at: after_apply, commands: {commands}}}")
@@ -73,6 +76,25 @@ def test_whole_transactions():
         talk.expect_upstream("MULTI", "INCR n", "EXEC", "SET k v", "GET k")
         talk.upstream("+OK", "+QUEUED", "*[:1]", "+OK", '"v"')
         talk.expect_client("+OK", '"v"')
+        talk.expect_fired("run", applied="yes", detail="")
+
+
+@pytest.mark.parametrize("at", ["before_forward", "after_apply"])
+def test_while_the_client_watches(at):
+    """They run aside: an EXEC among them would end the client's WATCH, and its own transaction would be carried out whatever was written."""
+    rule = f"- {{fault: run, match: {{commands: SET}}, at: {at}, commands: [[MULTI], [INCR, n], [EXEC]]}}"
+    with Talk(rule) as talk:
+        talk.handshake("WATCH w", "+OK")
+        talk.client("GET k", "SET k v")
+        talk.expect_upstream("GET k", *["SET k v"] * (at == "after_apply"))
+        talk.upstream("$-1", *["+OK"] * (at == "after_apply"))
+        talk.expect_client("$-1")
+        talk.expect_side("MULTI", "INCR n", "EXEC", db=0)
+        talk.side("+OK", "+QUEUED", "*[:1]")
+        if at == "before_forward":
+            talk.expect_upstream("SET k v")
+            talk.upstream("+OK")
+        talk.expect_client("+OK")
         talk.expect_fired("run", applied="yes", detail="")
 
 
