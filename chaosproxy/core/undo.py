@@ -165,7 +165,9 @@ class UndoLog:
         """Redis has answered it, and it does not leave its places yet."""
         self._leave(written)
         giver, written.giver = written.giver, None
-        if giver is not None and written.writes and (giver.claimed or giver.logged):
+        took = bool(written.writes)
+        written.writes += written.given
+        if giver is not None and took and (giver.claimed or giver.logged):
             if giver.logged:
                 self.size += sum(len(key) + COST for _, own in written.writes for key in own)
                 giver.writes += written.writes
@@ -174,7 +176,6 @@ class UndoLog:
             return
         if giver is not None:
             written.images = dict.fromkeys(written.places)
-        written.writes += written.given
         if written.writes or written.kept or written.partly:
             self._keep(written, now)
 

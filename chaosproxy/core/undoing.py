@@ -190,21 +190,22 @@ def sent(line: Line, work: Work) -> None:
     for log, written in work.undo:
         written.sent = True
         if swallow.waits(work.sent, queued=False):
-            _park(line, log, written)
+            _park(line, work, log, written)
 
 
-def _park(line: Line, log: UndoLog, written: Written) -> None:
+def _park(line: Line, work: Work, log: UndoLog, written: Written) -> None:
     def waits() -> None:
-        if written.claimed:
+        if work.undo and written.claimed:  # it has not been answered, and nobody is gone
             line.wake(log.park(written))
 
-    _once_surely(line, waits, lambda: None)
+    # Once it is surely met, and then what it may have been answered is surely heard.
+    _once_surely(line, waits, lambda: None, 2 * _SURELY)
 
 
 def _once_surely(
     line: Line, do: Callable[[], None], on_gone: Callable[[], None], times: int = _SURELY
 ) -> None:
-    """Do something once all that was sent before is surely met, and what Redis had said by now is surely heard."""
+    """Do something once all that was sent before is surely met, or what Redis had said by now is surely heard."""
 
     def answered(replies: Sequence[bytes] | None, now: float) -> None:
         del replies, now

@@ -215,6 +215,24 @@ def test_what_is_taken_from_one_whose_answer_nobody_heard():
     assert (lost.writes, lost.puts) == ((("BLPOP", (b"a",)),), (b"a",))
 
 
+def test_what_is_given_on():
+    """One that was given something, and seems to have given it to another before: all is lost as one."""
+    log = UndoLog(writes=1)
+    first, second, push = (Written(number, sent=True) for number in (1, 2, 3))
+    for each in (first, second):
+        assert log.claim(each, [A])
+        each.writes.append(("BLPOP", (b"a",)))
+        if each is second:
+            log.end(first, 1)
+        log.park(each)
+    assert log.claim(push, [A])
+    push.images = {A: Image(b"1")}
+    push.writes.append(("RPUSH", (b"a",)))
+    log.end(second, 2)
+    log.end(push, 3)
+    assert [name for name, _ in log.lose().writes] == ["RPUSH", "BLPOP", "BLPOP"]
+
+
 def test_what_nobody_here_has_given():
     """Others, of whom nothing is known, have written there: what was before that cannot be put back, and that is said."""
     log = UndoLog(writes=1)

@@ -14,6 +14,10 @@ RULE = "- {fault: failover, name: fo, style: managed, lose: {writes: 9}, when: {
 DUMPED = ('"v"', ":-1")
 
 
+#: How often the side connection answers before one that waits at the server lets others write.
+PARKED = 4
+
+
 def fail_over(talk):
     """Let it happen; gives what was lost."""
     director = Director(talk)
@@ -424,10 +428,9 @@ def test_one_that_waits():
         assert talk.conversation.blocked
         assert talk.conversation.quiet
         other.client("RPUSH a x")
-        other.expect_silence()
-        talk.side("+PONG")
-        other.expect_silence()
-        talk.side("+PONG")
+        for _ in range(PARKED):
+            other.expect_silence()
+            talk.side("+PONG")
         other.expect_upstream(*asks("a", "b"), "RPUSH a x")
         other.upstream(*DUMPED * 2, ":1")
         other.expect_client(":1")
@@ -444,8 +447,8 @@ def test_who_went_on_is_heard_first(gone):
     with Talk(RULE) as talk, talk.another() as other, talk.another() as third:
         talk.client("BLPOP a 0")
         talk.upstream(*DUMPED)
-        talk.side("+PONG")
-        talk.side("+PONG")
+        for _ in range(PARKED):
+            talk.side("+PONG")
         other.client("RPUSH a x", "RPUSH a y")
         other.expect_upstream(*asks("a"), "RPUSH a x")
         third.client("DEL a")
@@ -473,14 +476,42 @@ def test_who_went_on_is_heard_first(gone):
         assert names == (["RPUSH"] if gone else ["RPUSH", "BLPOP", "RPUSH"])
 
 
+def test_one_that_has_waited_in_vain_is_gone():
+    """Also where another one has waited there all along, and it is answered before it surely waits."""
+    with Talk(RULE) as talk, talk.another() as other, talk.another() as third:
+        talk.client("BLPOP a 0")
+        talk.upstream(*DUMPED)
+        for _ in range(PARKED):
+            talk.side("+PONG")
+        other.client("BLPOP a 0.001")
+        other.upstream(*DUMPED, "*-1")
+        for _ in range(PARKED + 2):
+            other.side("+PONG")
+        third.client("LPUSH a x")
+        third.expect_upstream(*asks("a"), "LPUSH a x")
+        third.upstream(*DUMPED, ":1")
+        talk.upstream('*["a" "x"]')
+        for each in (talk, other, third):
+            each.heard("upstream")
+            each.heard("client")
+        for _ in range(2):
+            third.side("+PONG")
+        third.client("LPUSH a y")
+        third.expect_upstream(*asks("a"), "LPUSH a y")
+        third.upstream(*DUMPED, ":1")
+        third.expect_client(":1")
+        assert not third._asked, "nobody waits there any more"
+        assert len(fail_over(talk).writes) == 3
+
+
 def test_a_write_behind_one_that_waits():
     """It is not on its way before: who gives that what it waits for may have to write to the same key."""
     with Talk(RULE) as talk, talk.another() as other:
         talk.client("BLPOP a 0", "GET a", "DEL a")
         talk.upstream(*DUMPED)
         talk.expect_upstream(*asks("a"), "BLPOP a 0", "GET a")
-        talk.side("+PONG")
-        talk.side("+PONG")
+        for _ in range(PARKED):
+            talk.side("+PONG")
         other.client("RPUSH a x")
         other.expect_upstream(*asks("a"), "RPUSH a x")
         other.upstream(*DUMPED, ":1")
@@ -510,11 +541,11 @@ def test_whether_one_that_may_wait_has_written(waited, answer, written):
         talk.client("BLPOP a 1")
         talk.expect_upstream(*asks("a"), "BLPOP a 1")
         talk.upstream(*DUMPED)
-        for _ in range(2 * waited):
+        for _ in range(PARKED * waited):
             talk.side("+PONG")
         talk.upstream(answer)
         talk.expect_client(answer)
-        for _ in range(2 * (not waited)):
+        for _ in range(PARKED * (not waited)):
             talk.side("+PONG")
         assert len(fail_over(talk).writes) == written
 
