@@ -4,7 +4,9 @@ Takes a command; gives the requests to send around it. Nothing here sends anythi
 
 The command runs, byte for byte as the client sent it, on copies of its keys: in a scratch database if one is proven to be
 empty, else on temporary keys beside the real ones; both inside one transaction, so nobody sees the copies. Its element of
-EXEC's array is the reply the server would have given. What each way cannot do:
+EXEC's array is the reply the server would have given. But what a server says of keys by itself it says of copies, too: keyspace
+notifications (in the scratch database, or of temporary keys), and to who caches the key or tracks its prefix, invalidations, which
+know no databases. What each way cannot do:
 
 scratch database   The same trick destroys the real key where SELECT fails only at EXEC (a cluster): so it is used only after
                    SELECT, DBSIZE and SELECT back have been answered +OK, :0, +OK, on the connection that will carry it.

@@ -17,7 +17,8 @@ class DropWrite(Fault):
 
     `tell: ok` answers with the reply the server would have given, inside MULTI too; the event's detail says how it was
     made. Commands that are no writes are left alone, and so are blocking ones that would wait. A client that caches the key (CLIENT
-    TRACKING) may be told that it has changed, and finds it as it was.
+    TRACKING) may be told that it has changed, and finds it as it was; keyspace notifications may tell of the copies on which the reply
+    was computed, in another database or with :chaosproxy: in their names.
     """
 
     positions = (Position.BEFORE_FORWARD,)
