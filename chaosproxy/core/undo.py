@@ -106,6 +106,10 @@ class UndoLog:
                     grown = grown or bool(new)
         return tuple(found)
 
+    def waited_at(self, dbs: Collection[int]) -> list[Place]:
+        """Where in these databases somebody waits: who swaps them may give them what they wait for."""
+        return [place for parked in self._parked for place in parked.places if place[0] in dbs]
+
     def missing(self, places: Iterable[Place]) -> tuple[Place, ...]:
         """Of these places those whose image is still needed."""
         return tuple(place for place in places if place not in self._known)
@@ -126,8 +130,7 @@ class UndoLog:
             return False
         for place in places:
             self._claims.setdefault(place, []).append(owner)
-        written.places = tuple(places)
-        written.claimed = True
+        written.places, written.claimed = tuple(places), True
         for parked in crowd:
             parked.images.clear()
             parked.giver = written
@@ -296,8 +299,7 @@ def _lost(taken: Sequence[Written]) -> Lost:
     put_back()
     if db:
         ask(encode_command(b"SELECT", b"0"))
-    lost = Lost(tuple(writes), tuple(kept), tuple(requests), tuple(puts))
-    return _but(lost, unknown, "no_image")
+    return _but(Lost(tuple(writes), tuple(kept), tuple(requests), tuple(puts)), unknown, "no_image")
 
 
 def _but(lost: Lost, keys: Collection[bytes], why: str) -> Lost:

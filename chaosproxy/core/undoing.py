@@ -66,15 +66,10 @@ def _take_down(line: Line, work: Work, log: UndoLog, works: Sequence[Work], now:
         line.effects.append(LimitReached("kept"))
         found = [([EVERYTHING], why or "too_large") if each else (each, why) for each, why in found]
     swapped = [db for each in works for db in _swapped(each.sent)]
-    # What comes behind SWAPDB in a transaction writes to what is in the other database before it.
-    moved = [
-        (db, place[1])
-        for each, _ in found
-        for place in each
-        for db in swapped
-        if place != EVERYTHING
-    ]
-    places = log.reach([*(place for each, _ in found for place in each), *moved])
+    own = [place for each, _ in found for place in each]
+    # What comes behind SWAPDB in a transaction, or waits for it, writes to what is in the other database before it.
+    behind = [place for place in (*own, *log.waited_at(swapped)) if place != EVERYTHING]
+    places = log.reach([*own, *((db, key) for _, key in behind for db in swapped)])
     if not places:
         return True
     aside = not line.takes_ours(keys=True) or any(
@@ -86,8 +81,8 @@ def _take_down(line: Line, work: Work, log: UndoLog, works: Sequence[Work], now:
     if not log.claim(written, places):
         return False
     work.undo.append((log, written))
-    for each, (own, why_not) in zip(works, found, strict=True):
-        if own:
+    for each, (its, why_not) in zip(works, found, strict=True):
+        if its:
             each.units.append((written, why_not))
     for place in log.missing(places):
         if place != EVERYTHING:

@@ -476,6 +476,31 @@ def test_who_went_on_is_heard_first(gone):
         assert names == (["RPUSH"] if gone else ["RPUSH", "BLPOP", "RPUSH"])
 
 
+@pytest.mark.parametrize("numbers", ["0 3", "3 0", "5 6"])
+def test_given_by_a_swap(numbers):
+    """Who swaps the database in which somebody waits may give them what is in the other: both lists are asked about, and they are one."""
+    with Talk(RULE) as talk, talk.another() as other:
+        talk.client("BLPOP a 0")
+        talk.upstream(*DUMPED)
+        for _ in range(PARKED):
+            talk.side("+PONG")
+        other.client(f"SWAPDB {numbers}")
+        concerned = "0" in numbers
+        assert {ask.db for ask in other._asked} == ({0, 3} if concerned else set())
+        for _ in range(2 * concerned):
+            other.side(*DUMPED)
+        other.expect_upstream(f"SWAPDB {numbers}")
+        other.upstream("+OK")
+        other.expect_client("+OK")
+        talk.upstream('*["a" "x"]' if concerned else "*-1")
+        lost = fail_over(talk)
+        assert [name for name, _ in lost.writes] == ["SWAPDB"] + ["BLPOP"] * concerned
+        assert lost.requests[0] == encode("SWAPDB", *numbers.split())
+        assert lost.requests.count(restore(b"a", Image(b"v"))) == 2 * concerned
+        talk.heard("upstream")
+        talk.heard("client")
+
+
 def test_one_that_has_waited_in_vain_is_gone():
     """Also where another one has waited there all along, and it is answered before it surely waits."""
     with Talk(RULE) as talk, talk.another() as other, talk.another() as third:

@@ -118,6 +118,30 @@ def test_a_blocked_move(stand):
 
 
 @everywhere
+@pytest.mark.parametrize("queued", [False, True])
+@pytest.mark.parametrize("written", [False, True])
+def test_given_by_a_swap(stand, written, queued):
+    """Who waits in one database gets what is in the other as the two are swapped: it is in that one's list again, whoever wrote before."""
+    stand.fill(("SELECT", "1"), ("RPUSH", "queue", "job", "more"), ("SELECT", "0"))
+    before = state(stand)
+    stand.use(PROFILE)
+    with connected(stand.proxy.port, 2) as (waiting, other):
+        waiting.send("BLMOVE", "queue", "done", "LEFT", "LEFT", "0")
+        wait_for(lambda: _is_blocked(stand), "the client to wait")
+        if written:
+            other.ask("DEL", "queue", "done")
+            other.ask("RPUSH", "done", "x")
+        if queued:
+            stand.transaction(other, ("SWAPDB", "0", "1"))
+        else:
+            other.ask("SWAPDB", "0", "1")
+        assert waiting.read() == [b"$3\r\njob\r\n"]
+        fail_over(stand)
+    assert changed(before, state(stand)) == set()
+    stand.use("calm")
+
+
+@everywhere
 def test_what_is_given_and_taken(stand):
     """One is not lost without the other, though the last write only is to be."""
     stand.fill()
