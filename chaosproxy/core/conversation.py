@@ -244,9 +244,9 @@ class Conversation:
             self._returns.leaving.gone(reason)
             line.gone()
         if self._client_ended and not (line.closed or self._passed_on):
-            held_up = line.head is not None and (line.lost or line.head.stage in HELD_UP)
+            head = line.head
             # Behind what waits at the server that would take nothing more either.
-            if held_up or (line.head is not None and undoing.surely_waits(line)):
+            if head and (line.lost or head.stage in HELD_UP or undoing.surely_waits(line)):
                 self._intake.gone("client_gone")
             held = (line.world.held or self._intake.stopped) and self._intake.waiting
             if line.head is None and line.upstream_silent is None and not held:

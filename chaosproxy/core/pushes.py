@@ -42,8 +42,9 @@ def let_out(line: Line, slot: Slot | None, frame: ReplyFrame) -> list[ReplyFrame
 
     In one of ours the client would miss it; in its own the rules would.
     """
-    mine = slot is not None and slot.name.upper == b"EXEC"
-    if slot is None or not mine or not (slot.on_reply or line.engine.push_rules) or not frame.whole:
+    if slot is None or slot.name.upper != b"EXEC" or not frame.whole:
+        return []
+    if not (slot.on_reply or line.engine.push_rules):
         return []
     try:
         header, parts, pushes = elements(frame.raw)

@@ -5,7 +5,7 @@ Schema takes exactly what `parse` takes.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ _NOT_ZERO: Final = r"(?=[0-9.]*[1-9])"
 _MOST_SECONDS: Final = 999_999_999
 #: No name that is known is longer: what is can be no slip, and comparing takes its length times its length.
 _LONGEST_WORD: Final = 100
+_NONE: Final[Mapping[str, str]] = {}
 #: The largest whole number that every JSON reader keeps exact, less a bit.
 MOST: Final = 10**15
 
@@ -52,12 +53,17 @@ def expected(what: str, value: object, suggestion: str = "") -> Invalid:
     return Invalid(f"expected {what}, got {shown(value)}", suggestion=suggestion)
 
 
-def closest(word: object, known: Iterable[str]) -> str:
-    """What a misspelt word probably meant, '' if nothing comes near. Case alone is no difference."""
+def closest(word: object, known: Iterable[str], meant: Mapping[str, str] = _NONE) -> str:
+    """What a misspelt word probably meant, '' if nothing comes near. Case alone is no difference.
+
+    `meant`: what others call some of those that are known.
+    """
     if not isinstance(word, str) or len(word) > _LONGEST_WORD:
         return ""
     by_folded = {name.casefold(): name for name in known}
     folded = word.casefold()
+    if (called := meant.get(folded)) in by_folded:
+        return by_folded[called]
     near = get_close_matches(folded, by_folded, n=10, cutoff=0.6)
     # Of those alike the one with the fewest slips: GTE is GET with two letters swapped, not GETEX.
     return by_folded[min(near, key=lambda name: _slips(folded, name))] if near else ""

@@ -81,9 +81,7 @@ def refuse_unknown(
         if home:
             problems.add(entry.key_at, f"{message}: it belongs {home}")
         else:
-            meant = _MEANT.get(name.casefold())
-            near = meant if meant in known else closest(name, known)
-            problems.add(entry.key_at, message, near)
+            problems.add(entry.key_at, message, closest(name, known, _MEANT))
 
 
 def is_mapping(node: Node, what: str, problems: Problems) -> bool:

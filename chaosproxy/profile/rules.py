@@ -145,8 +145,7 @@ def _fault_class(node: Node, problems: Problems) -> type[Fault] | None:
     cls = FAULTS.get(kind) if isinstance(kind, str) else None
     if cls is None:
         faults.register()
-        meant = _MEANT.get(kind.casefold(), "") if isinstance(kind, str) else ""
-        near = meant if meant in FAULTS else closest(kind, FAULTS)
+        near = closest(kind, FAULTS, _MEANT)
         known = "" if near else f", expected one of {', '.join(sorted(FAULTS))}"
         problems.add(field.node.at, f"unknown fault {shown(kind)}{known}", near)
     return cls

@@ -171,3 +171,11 @@ def test_patterns_allow_no_trailing_newline():
     """`$` in Python holds before a last newline; a schema's pattern must not."""
     assert re.search(scalar.pattern("[0-9]+"), "12")
     assert not re.search(scalar.pattern("[0-9]+"), "12\n")
+
+
+def test_what_others_call_it():
+    """A word of another tool means what it is called here, where that is known; else what comes near."""
+    meant = {"delay": "latency", "relly": "latency", "throttle": "bandwidth"}
+    assert scalar.closest("Delay", ["latency", "reply"], meant) == "latency"
+    assert scalar.closest("relly", ["reply"], meant) == "reply"
+    assert scalar.closest("throttle", ["reply"], meant) == ""
