@@ -4,8 +4,9 @@ Takes a `Text`; gives a `Node`, or leaves problems.
 
 Plain scalars are read as YAML 1.2's core schema reads them, less its rarities: `true` and `false` are
 booleans, and `yes`, `on`, `1:30` and `2024-01-01` are text; numbers are decimal, and a whole one that would
-not be written back as it stands (`007`, `1_000`, twenty digits) is text. Anchors and aliases work; tags, merge keys
-and several documents are refused; size, depth and what aliases blow up are bounded.
+not be written back as it stands (`007`, `1_000`, twenty digits) is text. A character may be escaped as JSON does it.
+Anchors and aliases work; tags, merge keys and several documents are refused; size, depth and what aliases blow up
+are bounded.
 """
 
 import re
@@ -263,7 +264,7 @@ class _Composer:
         match event:
             case yaml.ScalarEvent():
                 plain = event.style is None and event.implicit[0]
-                return Node(place, resolve(event.value) if plain else event.value)
+                return Node(place, resolve(event.value) if plain else _whole(event.value))
             case yaml.SequenceStartEvent():
                 return self.sequence(place, depth)
             case _:
@@ -299,7 +300,14 @@ class _Composer:
         node = self.node(event, depth + 1)
         if isinstance(node.value, list | dict):
             return None
-        return event.value if isinstance(event, yaml.ScalarEvent) else str(node.value)
+        return _whole(event.value) if isinstance(event, yaml.ScalarEvent) else str(node.value)
+
+
+def _whole(text: str) -> str:
+    """The text with each pair of surrogates as the one character that JSON escapes with it (`\\ud83d\\ude00`)."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 def _measure(nodes: list[Node]) -> tuple[int, int]:

@@ -1,5 +1,6 @@
 """YAML: every value in its place, no surprises in what scalars mean, nothing hostile gets through."""
 
+import json
 import time
 
 import pytest
@@ -101,6 +102,14 @@ BEHIND = (
     "not YAML: something stands behind a value here; "
     f"a text that begins with [, {{ or a quote {QUOTES} as a whole"
 )
+
+
+def test_json_is_yaml():
+    """What JSON says of a text is what it says here, however its characters are escaped; a lone surrogate stays one."""
+    value = {
+        "\U0001f600k": ["\U0001f600", "a\U0010ffffb\u2028", "\ud83d", "\ude00\ud83d", "é/\x7f"]
+    }
+    assert read(json.dumps(value)) == value
 
 
 @pytest.mark.parametrize(
