@@ -304,7 +304,7 @@ class _Composer:
 
 
 def _whole(text: str) -> str:
-    """The text with each pair of surrogates as the one character that JSON escapes with it (`\\ud83d\\ude00`)."""
+    """The text with each pair of surrogates as the one character that JSON escapes with it."""
     if text.isascii():
         return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
