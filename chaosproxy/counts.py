@@ -254,6 +254,13 @@ class Counts:
             for (profile, name, type_), matched in self.matched.items()
         ]
 
+    def fired_by_name(self) -> Counter[str]:
+        """Give how often faults of each name have fired, of all profiles that have been in force. From any thread."""
+        found: Counter[str] = Counter()
+        for (_, name, *_), count in self.fired.copy().items():
+            found[name] += count
+        return found
+
     def _name(self, name: str) -> str:
         """Give a label for a name that users choose."""
         if name not in self._names:

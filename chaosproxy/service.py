@@ -311,7 +311,7 @@ class Service:
             delayed=sum(sum(each.buckets) for each in delays),
             delay=sum(each.sum for each in delays),
             connections=len(self._proxy.links),
-            fired={live.name: live.fired for live in engine.rules},
+            fired=self._proxy.counts.fired_by_name(),
         )
 
     def _gauges(self) -> Gauges:

@@ -102,6 +102,8 @@ def test_totals():
             "skipped": {"nth": 1},
         },
     ]
+    counts.count(replace(FIRED, fault="a", type="latency"), "q", "latency", ())
+    assert counts.fired_by_name() == {"a": 2}
 
 
 def test_totals_of_two_faults_of_one_name():

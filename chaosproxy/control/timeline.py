@@ -24,7 +24,7 @@ KEPT: Final = 900
 class Numbers:
     """What was counted since the start, and what is now.
 
-    `delayed` times a delay was added, `delay` seconds in all. `fired` is per fault, since the generation is in force.
+    `delayed` times a delay was added, `delay` seconds in all. `fired` is by a fault's name, whichever profile it was in.
     """
 
     profile: str
@@ -67,8 +67,6 @@ class Timeline:
     def look(self, now: float) -> None:
         """Write down what has happened since the last look; `now` is monotonic."""
         then, new = self._last, self._read()
-        # A profile that comes into force begins with counts of its own.
-        before = then.fired if new.generation == then.generation else {}
         with self._lock:
             number = self._seconds[-1]["n"] + 1 if self._seconds else 1
             self._seconds.append(
@@ -85,7 +83,7 @@ class Timeline:
                     "fired": {
                         name: more
                         for name, count in new.fired.items()
-                        if (more := count - before.get(name, 0)) > 0
+                        if (more := count - then.fired.get(name, 0)) > 0
                     },
                 }
             )
