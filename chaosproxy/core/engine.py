@@ -168,7 +168,7 @@ class Engine:
             return
         history = self._history
         before = {}
-        for key in exchange.command.keys:
+        for key in dict.fromkeys(exchange.command.keys):
             place = (exchange.db, key)
             if place in history:
                 before[key] = history.pop(place)

@@ -147,6 +147,8 @@ class Link:
         if self._farewell is not None:
             self._farewell.heard_eof()
         elif self.relaying:
+            if self._flush is not None:
+                self._flush.look()
             self.tell(self.conversation.client_eof)
 
     def upstream_eof(self) -> None:

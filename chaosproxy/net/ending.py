@@ -74,6 +74,11 @@ class Flush:
         """Forget it: `done` will not be called."""
         self._timer.cancel()
 
+    def look(self) -> None:
+        """See now: what its peer has sent just now has acknowledged what that had by then."""
+        self._timer.cancel()
+        self._poll()
+
     def _poll(self) -> None:
         if self._is_flushed():
             self._done(True)

@@ -189,6 +189,21 @@ def test_a_key_is_one_of_its_database(db):
             talk.expect_client(":1")
 
 
+def test_a_key_named_twice():
+    """What came before it on a key is never the command itself, though that names the key twice: a list that is rotated."""
+    rules = """
+- {fault: reply, name: itself, match: {after: {command: LMOVE}}, when: {first: 1}, at: before_forward, value: 1}
+- {fault: reply, name: other, match: {commands: LMOVE, after: {command: RPUSH}}, at: before_forward, value: 2}
+"""
+    with Talk(rules) as talk:
+        talk.handshake("LMOVE k k LEFT RIGHT", "$-1")
+        talk.client("LMOVE k k LEFT RIGHT")
+        talk.expect_client(":1")
+        talk.handshake("RPUSH k a", ":1")
+        talk.client("LMOVE k k LEFT RIGHT")
+        talk.expect_client(":2")
+
+
 def test_opened_before_and_after_a_firing():
     """Old connections are stale from a fault's first firing on; new ones are not."""
     rules = """

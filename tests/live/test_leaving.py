@@ -43,3 +43,18 @@ def test_all_is_done_that_would_have_been(any_server):
         wait_for(lambda: any_server.ask("GET", "k19") == b"19", "the last one")
         assert any_server.ask("EXISTS", "q") == 0
         proxy.wait_clients(0)
+
+
+def test_what_is_to_come_after_its_last_reply(any_server):
+    """A client that ends as soon as it has its reply has had it: its stack, which acknowledges late, has done so with that end."""
+    rules = "faults:\n- {fault: run, match: {commands: SET}, at: after_reply, commands: [[INCR, ran]]}\n"
+    with serve_proxy(any_server.url, rules) as proxy:
+        for number in range(10):
+            with proxy.connect() as wire:
+                # Only a connection's first few segments are acknowledged at once.
+                for _ in range(40):
+                    wire.ask("GET", "k")
+                wire.ask("SET", "k", number)
+        wait_for(lambda: any_server.ask("GET", "ran") == b"10", "all of them")
+        proxy.wait_clients(0)
+        assert proxy.metric("faults_fired_total") == proxy.metric("faults_matched_total") == 10

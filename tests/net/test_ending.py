@@ -134,6 +134,23 @@ def check_flush(pair):
     assert unacknowledged(pair.transport.get_extra_info("socket")) == 0
 
 
+def test_flush_looks_when_it_is_told_to(pair):
+    """It need not wait for its next look where there is a reason to look now; where there is none it goes on waiting."""
+    pair.write(b"x" * (16 * MEGA))
+    answers = []
+    waiting = pair.loop.call(lambda: Flush(pair.transport, answers.append))
+    time.sleep(0.2)  # until it looks every 50 ms
+
+    def look():
+        waiting.look()
+        return list(answers)
+
+    assert pair.loop.call(look) == []
+    receive_all(pair.client, 16 * MEGA)
+    wait_for(lambda: not unacknowledged(pair.transport.get_extra_info("socket")), "the reader")
+    assert pair.loop.call(lambda: answers or look()) == [True]
+
+
 def test_flush_has_patience_or_not(pair):
     """Beyond its patience it says that it is not flushed; cancelled it says nothing."""
     pair.write(b"x" * (16 * MEGA))
