@@ -219,4 +219,4 @@ def _has_password(url: str) -> bool:
     from chaosproxy.net.address import parse_upstream  # noqa: PLC0415
 
     upstream = parse_upstream(url)
-    return not (upstream.password is None and upstream.sentinel_password is None)
+    return bool(upstream.password or upstream.sentinel_password)

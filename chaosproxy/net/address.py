@@ -81,7 +81,7 @@ class Address:
     def url(self, *, tls: bool = False, db: int = 0) -> str:
         """Give the URL that a client on this machine is configured with."""
         if self.path:
-            return f"unix://{self.path}" + (f"?db={db}" if db else "")
+            return f"unix://{quote(self.path)}" + (f"?db={db}" if db else "")
         return f"redis{'s' if tls else ''}://{self.to_connect()}" + (f"/{db}" if db else "")
 
 
@@ -90,7 +90,7 @@ class Upstream:
     """The server behind the proxy, and who the proxy's own connections to it are.
 
     Clients authenticate and select for themselves; `username`, `password` and `db` are never put into
-    their connections. Where `service` is one of Sentinel's, `sentinels` say where it is, with credentials of their own;
+    their connections. A user alone has the password that is empty. Where `service` is one of Sentinel's, `sentinels` say where it is, with credentials of their own;
     `address` is the first of them then. `cluster`: it is a node of one, and `others` are further ones.
     """
 
@@ -112,22 +112,23 @@ class Upstream:
         url = self.address.url(tls=self.tls, db=self.db)
         if self.sentinels:
             hosts, db = ",".join(map(str, self.sentinels)), f"/{self.db}" if self.db else ""
-            url = f"redis{'s' if self.tls else ''}+sentinel://{hosts}/{self.service}{db}"
+            url = f"redis{'s' if self.tls else ''}+sentinel://{hosts}/{quote(self.service, safe='')}{db}"
         if self.cluster:
             scheme, _, rest = url.partition("://")
             where, slash, db = rest.partition("/")
             url = f"{scheme}+cluster://{','.join([where, *map(str, self.others)])}{slash}{db}"
-        if self.password is None:
-            return url
-        return url.replace("://", f"://{self.username or ''}:***@", 1)
+        return _as_user(url, self.username, self.password and "***")
 
 
 def with_credentials(url: str, upstream: Upstream) -> str:
     """Give the URL with the upstream's user and password in it, as an application wants it: not to be shown."""
-    if upstream.password is None:
-        return url
-    who = f"{quote(upstream.username or '', safe='')}:{quote(upstream.password, safe='')}@"
-    return url.replace("://", f"://{who}", 1)
+    return _as_user(url, upstream.username, upstream.password and quote(upstream.password, safe=""))
+
+
+def _as_user(url: str, name: str | None, secret: str | None) -> str:
+    """Give the URL with a user and what stands in the password's place."""
+    who = quote(name or "", safe="") + (f":{secret}" if secret else "")
+    return url.replace("://", f"://{who}@", 1) if who else url
 
 
 def parse_address(text: str) -> Address:
@@ -201,7 +202,7 @@ def parse_upstream(url: str) -> Upstream:
         address,
         scheme.startswith("rediss"),
         unquote(name) or None,
-        unquote(secret) if secret else None,
+        unquote(secret) if secret else "" if name else None,
         int(db or 0),
         service,
         sentinels,

@@ -109,11 +109,12 @@ class Side:
         """Give what a new connection says first, each with whether it must succeed."""
         setup = []
         who: tuple[bytes, ...]
+        named = self._username or self._password
         if protocol == 3:
             # HELLO wants a name where AUTH does not need one.
-            who = (b"AUTH", self._username or b"default", self._password) if self._password else ()
+            who = (b"AUTH", self._username or b"default", self._password) if named else ()
             setup.append((encode_command(b"HELLO", b"3", *who), True))
-        elif self._password:
+        elif named:
             who = (self._username, self._password) if self._username else (self._password,)
             setup.append((encode_command(b"AUTH", *who), True))
         # An ACL may forbid it, and nothing depends on it.

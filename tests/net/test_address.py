@@ -59,6 +59,9 @@ def test_wrong_listen_address(text, message):
         ("rediss://[::1]:7000/", Upstream(Address("::1", 7000), tls=True)),
         ("redis://:p%40ss@h", Upstream(Address("h", 6379), password="p@ss")),
         ("redis://me:secret@h/1", Upstream(Address("h", 6379), False, "me", "secret", 1)),
+        ("redis://me@h", Upstream(Address("h", 6379), False, "me", "")),
+        ("redis://me:@h", Upstream(Address("h", 6379), False, "me", "")),
+        ("unix:///run/r%20%25.sock", Upstream(Address(path="/run/r %.sock"))),
         ("unix:///run/r.sock?db=2", Upstream(Address(path="/run/r.sock"), db=2)),
         ("unix://r.sock", Upstream(Address(path="r.sock"))),
         ("unix://me:pw@/run/r.sock", Upstream(Address(path="/run/r.sock"), False, "me", "pw")),
@@ -183,6 +186,22 @@ def test_urls_shown():
     assert parse_upstream(url).url == "rediss+sentinel://me:***@a:26379,b:7/mine/2"
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://me@h:6379",
+        "redis://h:6379",
+        "unix:///run/r%20%25%23%3F.sock?db=2",
+        "rediss://a%3Ab%40c@[::1]:1/3",
+        "redis+sentinel://a:1/my%2Fown/2",
+    ],
+)
+def test_a_url_shown_is_read_again(url):
+    """What is shown of a URL without a password is that URL, whatever characters are in it."""
+    assert parse_upstream(url).url == url
+    assert parse_upstream(url.replace("me@", "me:secret@")).url == url.replace("me@", "me:***@")
+
+
 def test_who_can_reach_it():
     """Loopback, by address or by name, and unix sockets are this machine's alone."""
     local = [Address("127.0.0.2", 1), Address("::1", 1), Address("localhost", 1), Address(path="s")]
@@ -219,6 +238,7 @@ def test_what_is_shown_of_a_cluster():
         ("redis://h:1", "redis://127.0.0.1:2/3"),
         ("redis://:p%40ss%2F@h:1", "redis://:p%40ss%2F@127.0.0.1:2/3"),
         ("redis://us%3Aer:pass@h:1", "redis://us%3Aer:pass@127.0.0.1:2/3"),
+        ("redis://us%3Aer@h:1", "redis://us%3Aer@127.0.0.1:2/3"),
     ],
 )
 def test_with_credentials(upstream, url):

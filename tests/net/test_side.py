@@ -74,12 +74,14 @@ def test_database_and_protocol(loop, side_of, redis70):
 
 @pytest.mark.parametrize("protocol", [2, 3])
 def test_login(loop, side_of, redis70, protocol):
-    """User and password are those of the URL; without a user name it is the default user."""
+    """User and password are those of the URL; without a user name it is the default user. A user may have no password."""
     redis70.ask("ACL", "SETUSER", "proxy", "on", ">secret", "~*", "+@all")
+    redis70.ask("ACL", "SETUSER", "free", "on", "nopass", "~*", "+@all")
     redis70.ask("CONFIG", "SET", "requirepass", "default-secret")
     for user, password, name in (
         ("proxy", "secret", b"$5\r\nproxy\r\n"),
         (None, "default-secret", b"$7\r\ndefault\r\n"),
+        ("free", "", b"$4\r\nfree\r\n"),
     ):
         side = side_of(redis70.port, user, password)
         assert ask(loop, side, (b"ACL", b"WHOAMI"), protocol=protocol) == [name]
