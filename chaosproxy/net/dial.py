@@ -68,6 +68,7 @@ class Dialler:
 
     async def _connect(self, factory: Callable[[], P]) -> tuple[asyncio.Transport, P]:
         loop = asyncio.get_running_loop()
+        due = loop.time() + self.timeout
         name = self.address.host if self.tls else None
         if self.address.path:
             return await loop.create_unix_connection(factory, self.address.path)
@@ -78,13 +79,19 @@ class Dialler:
         found = await loop.getaddrinfo(
             self.address.host, self.address.port, type=socket.SOCK_STREAM
         )
-        # One by one, so that the error is the last address's own and not a list of all.
+        # One by one, so that the error is the last address's own and not a list of all. One that does not answer leaves the others
+        # their share of the time.
         problem: OSError = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
-        for *_, where in found:
+        for left, (*_, where) in zip(range(len(found), 0, -1), found, strict=True):
             try:
-                return await loop.create_connection(
-                    factory, str(where[0]), self.address.port, ssl=self.tls, server_hostname=name
-                )
+                async with asyncio.timeout((due - loop.time()) / left):
+                    return await loop.create_connection(
+                        factory,
+                        str(where[0]),
+                        self.address.port,
+                        ssl=self.tls,
+                        server_hostname=name,
+                    )
             except OSError as error:
                 problem = error
         raise problem

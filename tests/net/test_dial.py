@@ -66,6 +66,32 @@ def test_every_address_of_a_name_is_tried(loop, listening, monkeypatch):
     assert dial(loop, Address("redis", port)) == ("refused", f"redis:{port}: Connection refused")
 
 
+def test_an_address_that_does_not_answer(loop, listening, monkeypatch):
+    """It takes its share of the time, and the next one is tried."""
+    port = port_of(listening)
+
+    async def resolve(host, port, **_):
+        return [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", (each, port))
+            for each in ("127.0.0.9", "127.0.0.1")
+        ]
+
+    monkeypatch.setattr(type(loop.loop), "getaddrinfo", resolve_for(resolve), raising=False)
+    with socket.create_server(("127.0.0.9", port), backlog=0) as full:
+        waiting = []
+        while True:
+            # Whoever comes when the queue is full is not answered.
+            waiting.append(socket.socket())
+            waiting[-1].settimeout(0.5)
+            try:
+                waiting[-1].connect(full.getsockname())
+            except TimeoutError:
+                break
+        assert dial(loop, Address("redis.internal", port), timeout=3.0) is None
+        for each in waiting:
+            each.close()
+
+
 def resolve_for(resolve):
     async def getaddrinfo(self, *args, **kwargs):
         return await resolve(*args, **kwargs)
