@@ -160,6 +160,8 @@ def choice(name: str, *words: str) -> Kind:
     def parse(value: object) -> str:
         if isinstance(value, str) and value in words:
             return value
+        if value is None and "null" in words:
+            raise Invalid(f"expected {listed}, got nothing: put null in quotes")
         raise expected(listed, value, closest(value, words))
 
     return Kind(name, parse, {"enum": list(words)})

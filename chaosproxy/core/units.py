@@ -199,8 +199,8 @@ _CONTAINERS: Final = frozenset(
 )  # fmt: skip
 
 _TEXT: Final = Kind(
-    "glob",
-    lambda value: WORD.parse(value) or _refuse_empty(),
+    "text",
+    lambda value: WORD.parse(value) or _refuse_empty("some text"),
     {"type": ["string", "integer"], "minLength": 1},
 )
 
@@ -212,12 +212,14 @@ def _glob(text: bytes) -> bytes:
 
 
 _GLOB: Final = Kind(
-    "glob", lambda value: _glob(_TEXT.parse(value)), {**_TEXT.schema, "maxLength": LONGEST}
+    "glob",
+    lambda value: _glob(WORD.parse(value) or _refuse_empty("a glob such as chat:*")),
+    {**_TEXT.schema, "maxLength": LONGEST},
 )
 
 
-def _refuse_empty() -> bytes:
-    raise Invalid("expected a glob such as chat:*, got ''")
+def _refuse_empty(what: str) -> bytes:
+    raise expected(what, "")
 
 
 _SLOT: Final = r"(?:16383|1638[0-2]|163[0-7][0-9]|16[0-2][0-9]{2}|1[0-5][0-9]{3}|[0-9]{1,4})"

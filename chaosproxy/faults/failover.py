@@ -56,6 +56,8 @@ def _step(value: object) -> Step:
             return _PHASES[name](POSITIVE_DURATION.parse(part))
     except Invalid as wrong:
         raise wrong.under(name) from None
+    if name in _WORDS:
+        raise Invalid(f"'{name}' takes nothing: write it as a word", (name,), at_key=True)
     near = closest(name, _STEP_NAMES)
     raise Invalid(f"unknown step '{name}', expected {_WHAT}", (name,), suggestion=near, at_key=True)
 

@@ -8,14 +8,18 @@ from chaosproxy.core.decision import Answer, Decision, Position
 from chaosproxy.core.errors import TEXTS, error_reply
 from chaosproxy.core.fault import Context, Fault, fault
 from chaosproxy.core.resp import encode_bulk, encode_integer, encode_null
-from chaosproxy.core.scalar import expected
+from chaosproxy.core.scalar import expected, shown
 from chaosproxy.core.setting import Invalid, Kind, setting
 from chaosproxy.core.texts import change_texts, not_utf8, shortened
 from chaosproxy.core.units import FLAG, SIZE, TEXT
 
 
 def _value(value: object) -> bytes | int | None:
-    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+    if value is None:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool):
+        if not -(1 << 63) <= value < 1 << 63:
+            raise Invalid(f"expected an integer of 64 bits, as Redis has them, got {shown(value)}")
         return value
     if isinstance(value, str):
         # A lone surrogate, which YAML and JSON can escape, must not crash the loader.
@@ -23,7 +27,11 @@ def _value(value: object) -> bytes | int | None:
     raise expected("null, empty, an integer or a text", value)
 
 
-VALUE = Kind("value", _value, {"type": ["null", "integer", "string"]})
+VALUE = Kind(
+    "value",
+    _value,
+    {"type": ["null", "integer", "string"], "minimum": -(1 << 63), "maximum": (1 << 63) - 1},
+)
 NOTHING = object()
 
 

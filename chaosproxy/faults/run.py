@@ -54,6 +54,11 @@ class RunCommands(Fault):
         for number, words in enumerate(self.commands):
             first = words[: 2 if words[0].upper() == b"CLIENT" else 1]
             name = b" ".join(first).upper().decode("latin-1")
+            if name[:1] == "@" or "|" in name:
+                sent = ", ".join(name.strip("@").split("|"))
+                raise Invalid(
+                    "expected a command's own name", ("commands", number, 0), suggestion=sent
+                )
             if name in _OF_CONNECTIONS:
                 raise Invalid(
                     f"{name} changes the connection that it runs on, which is not the fault's own",

@@ -3,7 +3,7 @@
 Takes entries as read, and the command table; gives nothing, but leaves problems.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from chaosproxy.core.command_table import CommandSpec, CommandTable
 from chaosproxy.core.decision import Position
@@ -41,6 +41,16 @@ def _check_reply(written: Written, problems: Problems) -> None:
     if written.match.reply is not None and written.at is Position.BEFORE_FORWARD:
         place = _place(written, "match", "reply", at_key=True)
         problems.add(place, "reply: can never hold, at before_forward there is no reply yet")
+    reply = written.match.reply
+    if reply is None or reply.error is None:
+        return
+    if reply.error[:1] in {b"-", b"!"}:
+        place = _place(written, "match", "reply", "error")
+        text = reply.error[1:].decode("utf-8", "backslashreplace")
+        problems.add(place, "reply.error: can never hold, that is no part of an error's text", text)
+    if reply.type not in {None, "error"}:
+        place = _place(written, "match", "reply", "type")
+        problems.add(place, "reply.type: can never hold together with 'error'")
 
 
 def _check_subject(written: Written, problems: Problems) -> None:
@@ -104,12 +114,12 @@ def _check_commands(written: Written, table: CommandTable, problems: Problems) -
     match, fault = written.match, written.fault
     if written.rule is not None:
         for path, word in written.rule.fault.names():
-            _known(word, path, _place(written, *path), table, problems)
-    if match.after is not None:
-        _all_known(written, match.after.command, ("after", "command"), table, problems)
-    if match.commands is None:
-        return
-    specs = _all_known(written, match.commands, ("commands",), table, problems)
+            if not _is_handshake(word, path, _place(written, *path), problems):
+                _known(word, path, _place(written, *path), table, problems)
+    specs = None
+    if match.commands is not None:
+        specs = _all_known(written, match.commands, ("commands",), table, problems)
+    _check_after(written, specs, table, problems)
     if specs is None:
         return
     place = _place(written, "match", "commands")
@@ -120,6 +130,41 @@ def _check_commands(written: Written, table: CommandTable, problems: Problems) -
     if by_key and not any(spec.key_specs for spec in specs):
         message = f"commands: can never hold together with '{by_key[0]}', none of these has a key"
         problems.add(place, message)
+
+
+def _check_after(
+    written: Written, specs: Sequence[CommandSpec] | None, table: CommandTable, problems: Problems
+) -> None:
+    """Whether the command before can be one on the same key, or be known at all. `specs`: those it comes before, if known."""
+    after = written.match.after
+    if after is None:
+        return
+    path = ("after", "command")
+    for number, word in enumerate(after.command):
+        if _is_handshake(word, path, _place(written, "match", *path, number), problems):
+            return
+    before = _all_known(written, after.command, path, table, problems)
+    if after.same == "connection":
+        return
+    place = _place(written, "match", *path)
+    for those, whose in ((before, "these"), (specs, "'commands'")):
+        if those is not None and not any(spec.key_specs for spec in those):
+            why = f"can never hold on the same key, none of {whose} has one"
+            problems.add(
+                place, f"after.command: {why}; on the same connection it is same: connection"
+            )
+            return
+
+
+def _is_handshake(word: str, path: Sequence[str | int], place: Place, problems: Problems) -> bool:
+    """Whether a word means all that a connection begins with, where it is asked about commands by their names: a problem."""
+    if word != HANDSHAKE:
+        return False
+    field = ".".join(step for step in path if isinstance(step, str))
+    problems.add(
+        place, f"{field}: {word} stands in match.commands only; name the commands", "CLIENT"
+    )
+    return True
 
 
 def _beyond(fault: type[Fault], specs: Sequence[CommandSpec]) -> Iterator[str]:
@@ -184,13 +229,13 @@ def _is_foreign(word: str, table: CommandTable) -> bool:
 
 def _unknown_command(word: str, table: CommandTable) -> tuple[str, str]:
     """The message, and what was probably meant."""
+    if word in {"*", "@all"}:
+        return f"unknown command {word}; for all of them 'commands' is left out", ""
     if word.startswith("@"):
         groups = ("handshake", *sorted(table.categories | table.flags))
         near = closest(word, [f"@{group}" for group in groups])
         return f"no ACL category or command flag is called {word}", near
     container, bar, _ = word.partition("|")
-    if word == "*":
-        return "unknown command *; for all of them 'commands' is left out", ""
     if not bar and "," in word:
         return f"unknown command {word}", f"[{', '.join(filter(None, word.split(',')))}]"
     if not bar:
@@ -207,36 +252,42 @@ def _unknown_command(word: str, table: CommandTable) -> tuple[str, str]:
 def _check_names(entries: Sequence[Written], problems: Problems) -> None:
     """Where a fault speaks of another one there is such a one; and nobody waits for itself."""
     names = [written.name for written in entries]
-    armed_by = {written.name: armer for written in entries if (armer := written.when.armed_by)}
-
-    def check(written: Written, name: str | None, *path: str) -> None:
-        if name is not None and name not in names:
-            # Nothing arms itself: of the others one was meant.
-            itself = {written.name} if path == ("when", "armed_by") else set()
-            near = closest(name, (other for other in names if other not in itself))
-            message = f"{'.'.join(path[1:])}: no fault is called '{name}'"
-            problems.add(_place(written, *path), message, near)
-
+    waits = {written.name: [name for name, _ in _waits_for(written)] for written in entries}
     for written in entries:
-        if (connection := written.match.connection) is not None:
-            check(written, connection.opened_before, "match", "connection", "opened_before")
-            check(written, connection.opened_after, "match", "connection", "opened_after")
-        check(written, written.when.armed_by, "when", "armed_by")
-        place = _place(written, "when", "armed_by")
-        if written.when.armed_by == written.name:
-            problems.add(place, f"armed_by: '{written.name}' cannot arm itself")
-        elif ring := _ring(written.name, armed_by):
-            chain = " waits for ".join(f"'{other}'" for other in ring)
-            problems.add(place, f"armed_by: can never fire, {chain}")
+        for name, path in _waits_for(written):
+            field, place = ".".join(path[1:]), _place(written, *path)
+            if name not in names:
+                # Nothing arms itself: of the others one was meant.
+                near = closest(name, (other for other in names if other != written.name))
+                problems.add(place, f"{field}: no fault is called '{name}'", near)
+            elif name == written.name:
+                why = "cannot arm itself" if field == "armed_by" else "waits for itself to fire"
+                problems.add(place, f"{field}: '{name}' {why}")
+            elif ring := _ring(written.name, name, waits):
+                chain = " waits for ".join(f"'{other}'" for other in ring)
+                problems.add(place, f"{field}: can never fire, {chain}")
 
 
-def _ring(start: str, armed_by: dict[str, str]) -> list[str]:
-    """The faults that wait for each other, from `start` back to it; empty if it is in no ring."""
-    ring = [start]
-    while (armer := armed_by.get(ring[-1])) is not None:
-        ring.append(armer)
-        if armer == start:
-            return ring
-        if armer in ring[:-1]:
-            return []
+def _waits_for(written: Written) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The faults that have to fire before this one can, each with the place that says so."""
+    if (connection := written.match.connection) is not None:
+        for field in ("opened_before", "opened_after"):
+            if (name := getattr(connection, field)) is not None:
+                yield name, ("match", "connection", field)
+    if written.when.armed_by is not None:
+        yield written.when.armed_by, ("when", "armed_by")
+
+
+def _ring(start: str, second: str, waits: Mapping[str, Sequence[str]]) -> list[str]:
+    """The faults that wait for each other, from `start` by way of `second` back to it; empty if it is in no such ring."""
+    ways = [[start, second]]
+    seen = {second}
+    while ways:
+        way = ways.pop(0)
+        for other in waits.get(way[-1], ()):
+            if other == start:
+                return [*way, other]
+            if other not in seen:
+                seen.add(other)
+                ways.append([*way, other])
     return []

@@ -29,7 +29,8 @@ _CONSTANTS: Final[dict[str, Scalar]] = {
     "true": True, "True": True, "TRUE": True,
     "false": False, "False": False, "FALSE": False,
 }  # fmt: skip
-_INT: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
+# Longer ones are text: no setting takes a number that large.
+_INT: Final = re.compile(r"0|-?[1-9][0-9]{0,39}")
 _FLOAT: Final = re.compile(
     r"[-+]?(?:(?:0|[1-9][0-9]*)\.[0-9]*|\.[0-9]+|[1-9][0-9]*(?=[eE]))(?:[eE][-+]?[0-9]{1,3})?"
 )

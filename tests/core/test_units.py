@@ -71,6 +71,10 @@ SLOT = "expected a hash slot (0 to 16383) or a range such as 0-4095, got "
         (units.GLOBS, ["a", "é" * 129], "expected a glob of at most 256 bytes, got 258", (1,), ""),
         (units.CLIENTS, "a" * 257, "expected a glob of at most 256 bytes, got 257", (), ""),
         (units.GLOBS, [1.5], "expected text, got 1.5: put it in quotes", (0,), ""),
+        (units.ARGUMENTS, {"has": ""}, "expected some text, got ''", ("has",), ""),
+        (units.REPLY, {"type": None},
+         ("expected simple, error, integer, bulk, array, null, boolean, double, big_number, verbatim, map or set, "
+          "got nothing: put null in quotes"), ("type",), ""),
         (units.SLOTS, 16384, SLOT + "16384", (), ""),
         (units.SLOTS, "0-16384", SLOT + "'0-16384'", (), ""),
         (units.SLOTS, ["5-3"], "the range 5-3 is empty", (0,), "3-5"),

@@ -100,6 +100,7 @@ def test_what_is_lost():
         ("style: steps, steps: [{cut: rest}]", "reset"),
         ("style: steps, steps: [{refuse: 0s}]", "duration"),
         ("style: steps, steps: [{refus: 1s}]", "unknown step 'refus'"),
+        ("style: steps, steps: [{switch: 1s}]", "'switch' takes nothing: write it as a word"),
         ("style: steps, steps: [switch], outage: 1s", "is a step"),
         ("style: steps, steps: [switch, switch]", "one switch only"),
         (

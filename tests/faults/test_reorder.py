@@ -438,6 +438,8 @@ def test_settings_that_contradict_each_other(problems, settings, message):
          "until.command: unknown command STE"),
         ("until: {command: '@wirte'}",
          "until.command: no ACL category or command flag is called @wirte"),
+        ("until: {command: '@handshake'}",
+         "until.command: @handshake stands in match.commands only; name the commands"),
     ],
 )  # fmt: skip
 def test_commands_that_there_are_not(problems, settings, message):

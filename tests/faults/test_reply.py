@@ -421,6 +421,10 @@ def test_every_code(code, product):
         ),
         ("value: true", "value: expected null, empty, an integer or a text, got true"),
         ("value: [1]", "value: expected null, empty, an integer or a text, got a list"),
+        (
+            f"value: {1 << 63}",
+            f"value: expected an integer of 64 bits, as Redis has them, got {1 << 63}",
+        ),
     ],
 )
 def test_refused(settings, message, problems):

@@ -59,6 +59,15 @@ def test_none_of_the_connections_own(commands):
         profile(f"- {{fault: run, at: after_apply, commands: {commands}}}")
 
 
+@pytest.mark.parametrize("word", ["'@write'", "'CONFIG|SET'"])
+def test_a_commands_own_name(word):
+    """What means several commands, or a subcommand, in `match` is nothing that a server knows."""
+    with pytest.raises(
+        ProfileError, match=r"expected a command's own name; did you mean '(WRITE|CONFIG, SET)'"
+    ):
+        profile(f"- {{fault: run, at: after_apply, commands: [[{word}, a, b]]}}")
+
+
 def test_whole_transactions():
     """A transaction of its own is begun and ended, or nothing behind it would be carried out."""
     rule = "- {{fault: run, match: {{commands: SET}}, at: before_forward, commands: [{}]}}"

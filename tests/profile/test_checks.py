@@ -71,6 +71,8 @@ def cut(fields):
          ["22: commands: unknown command CONFGI; did you mean 'CONFIG|SET'?"]),
         ("match: {commands: ['*']}",
          ["22: commands: unknown command *; for all of them 'commands' is left out"]),
+        ("match: {commands: '@all'}",
+         ["21: commands: unknown command @all; for all of them 'commands' is left out"]),
         ("match: {commands: 'GET,SET'}",
          ["21: commands: unknown command GET,SET; did you mean '[GET, SET]'?"]),
         ("match: {commands: [GET|X]}", ["22: commands: GET has no subcommands; did you mean 'GET'?"]),
@@ -80,6 +82,22 @@ def cut(fields):
          ["21: commands: can never hold together with 'slots', none of these has a key"]),
         ("match: {commands: ['@connection'], key_share: 5%}",
          ["21: commands: can never hold together with 'key_share', none of these has a key"]),
+        ("match: {after: {command: [MULTI, PING]}}",
+         [("28: after.command: can never hold on the same key, none of these has one; "
+          "on the same connection it is same: connection")]),
+        ("match: {commands: PING, after: {command: SET, same: key}}",
+         [("44: after.command: can never hold on the same key, none of 'commands' has one; "
+          "on the same connection it is same: connection")]),
+        ("match: {after: {command: [SET, '@handshake'], same: connection}}",
+         [("34: after.command: @handshake stands in match.commands only; name the commands; "
+          "did you mean 'CLIENT'?")]),
+        ("match: {reply: {error: '-ERR', type: bulk}}",
+         [("26: reply.error: can never hold, that is no part of an error's text; did you mean 'ERR'?"),
+          "40: reply.type: can never hold together with 'error'"]),
+        ("match: {reply: {error: ERR, type: 'null'}}",
+         ["37: reply.type: can never hold together with 'error'"]),
+        ("match: {connection: {opened_after: disconnect}}",
+         ["38: connection.opened_after: 'disconnect' waits for itself to fire"]),
         ("when: {from: 2s, until: 1s}", ["27: until: can never hold, it ends before it begins"]),
         ("when: {until: 0s}", ["17: until: can never hold, it ends as it begins"]),
         ("when: {first: 2, every: 3}",
@@ -104,6 +122,10 @@ def test_never(told, fields, problems):
         "match: {commands: [JSON.SET], keys: a}",
         "match: {commands: ['@read'], keys: a, key_share: 10%, slots: 0-7}",
         "match: {reply: {error: X}}",
+        "match: {reply: {error: X, type: error}}",
+        "match: {commands: PING, after: {command: PING, same: connection}}",
+        "match: {commands: [PING, GET], after: {command: [PING, SET]}}",
+        "match: {after: {command: JSON.SET}}",
         "when: {from: 1s, until: 2s}",
         "when: {skip: 5, nth: 1, first: 1}",
         "when: {every: 2, nth: [3, 4]}",
@@ -202,18 +224,33 @@ def test_arming(load, told):
 def test_other_faults_and_commands_in_match(load, told):
     """What `connection` and `after` speak of has to be there as well."""
     assert load(
-        cut("match: {connection: {opened_before: disconnect}, after: {command: DEL}}")
+        f"{drop('')}{cut('match: {connection: {opened_before: x}, after: {command: DEL}}')[7:]}"
     ).rules
     assert told(cut("match: {connection: {opened_before: disconect, opened_after: xyzzy}}")) == [
-        (
-            "a.yaml:4:39: connection.opened_before: no fault is called 'disconect'; "
-            "did you mean 'disconnect'?"
-        ),
+        "a.yaml:4:39: connection.opened_before: no fault is called 'disconect'",
         "a.yaml:4:64: connection.opened_after: no fault is called 'xyzzy'",
     ]
     assert told(cut("match: {after: {command: [DEL, GTE, ACME.X]}}")) == [
         "a.yaml:4:34: after.command: unknown command GTE; did you mean 'GET'?"
     ]
+
+
+def test_who_waits_for_each_other(load, told):
+    """A fault that speaks of when another one first fired waits for that one, as one that is armed by it does."""
+    lines = [
+        "faults:",
+        "  - {fault: drop_write, tell: ok, name: a, match: {connection: {opened_before: b, opened_after: c}}}",
+        "  - {fault: drop_write, tell: ok, name: b, when: {armed_by: d}}",
+        "  - {fault: drop_write, tell: ok, name: c}",
+        "  - {fault: drop_write, tell: ok, name: d, match: {connection: {opened_after: a, opened_before: b}}}",
+    ]
+    assert told("\n".join(lines)) == [
+        "a.yaml:2:80: connection.opened_before: can never fire, 'a' waits for 'b' waits for 'd' waits for 'a'",
+        "a.yaml:3:61: armed_by: can never fire, 'b' waits for 'd' waits for 'b'",
+        "a.yaml:5:79: connection.opened_after: can never fire, 'd' waits for 'a' waits for 'b' waits for 'd'",
+        "a.yaml:5:97: connection.opened_before: can never fire, 'd' waits for 'b' waits for 'd'",
+    ]
+    assert load("\n".join(lines[:-1]).replace("armed_by: d", "armed_by: c")).rules
 
 
 def test_armed_from_another_file(load):
@@ -267,7 +304,7 @@ def test_only_exchanges_have_these(told, field):
         "fault: push",
         "fault: push, match: {push: {channel: c}, db: 1, clients: x, connection: {state: subscribed}}",
         "fault: latency, delay: 1s, at: after_apply, match: {push: {kind: message}}",
-        "fault: admit, match: {clients: {address: 10.*}, connection: {nth: 2, opened_after: admit}}",
+        "fault: admit, match: {clients: {address: 10.*}, connection: {nth: 2}}",
     ],
 )
 def test_what_frames_and_connections_have(load, fields):
