@@ -10,7 +10,7 @@ from chaosproxy.core import modes
 from chaosproxy.core.after import works_of
 from chaosproxy.core.command import Command
 from chaosproxy.core.command_table import CommandSpec
-from chaosproxy.core.decision import Answer
+from chaosproxy.core.decision import Answer, Cut, NoRenewal
 from chaosproxy.core.effect import Effect, KeysTouched, StartFailover
 from chaosproxy.core.engine import Engine
 from chaosproxy.core.failover import Failover, Newcomers
@@ -42,10 +42,30 @@ def meets(line: Line, work: Work, now: float) -> bool:
     work.asked = True
     if line.world.held:
         return False
-    for live in line.engine.failovers:
-        if work.refused is None:
-            _may_refuse(line, live, work)
+    work.refused = _refusal(line, work)
     return True
+
+
+def refuse_late(line: Line, work: Work) -> None:
+    """Refuse what was let through and has been held up since: its server may refuse it by now. It is about to leave.
+
+    What an old primary has a part of cannot be refused, nor may it get the rest: its connection ends.
+    """
+    final = work.final
+    changes = final is None or (isinstance(final[1], NoRenewal) and not work.waiting)
+    refused = _refusal(line, work) if line.engine.failovers and changes else None
+    if refused is None:
+        return
+    chosen, refusal = refused
+    if work.whole and len(work.raw) == len(work.sent.raw):
+        work.final = chosen, refusal
+    elif state_of(chosen.live).is_old(line.opened):
+        work.final = chosen, Cut("reset")
+    else:
+        line.skip(chosen, "too_large")
+        return
+    if final is not None:
+        line.skip(final[0], "refused")
 
 
 def picks(live: LiveRule) -> bool:
@@ -177,17 +197,19 @@ def newcomers(engine: Engine) -> tuple[Newcomers, LiveRule | None]:
     return "accept", None
 
 
-def _may_refuse(line: Line, live: LiveRule, work: Work) -> None:
-    """Have the command refused if the server that this line is to refuses it now."""
-    if not state_of(live).refusal(line.opened):
-        return
+def _refusal(line: Line, work: Work) -> tuple[Chosen, Answer] | None:
+    """What the server that this line is to refuses the command with now, and whose failover that is; None: it does not."""
     transaction = line.modes.transaction
     carried: tuple[CommandSpec | None, ...] = ()
     if transaction is not None and work.name.upper == b"EXEC":
         carried = tuple(each.sent.spec for each in works_of(transaction))
-    chosen = Chosen(live, following(live), None)
     queued = transaction is not None and work.name.upper not in modes.NEVER_QUEUED
-    decision = line.decide(chosen, work.exchange, queued=queued, carried=carried)
-    if isinstance(decision, Answer):
-        live.count(line.effects)
-        work.refused = (chosen, decision)
+    for live in line.engine.failovers:
+        if not state_of(live).refusal(line.opened):
+            continue
+        chosen = Chosen(live, following(live), None)
+        decision = line.decide(chosen, work.exchange, queued=queued, carried=carried)
+        if isinstance(decision, Answer):
+            live.count(line.effects)
+            return chosen, decision
+    return None

@@ -15,7 +15,7 @@ from chaosproxy.core.command_table import CommandSpec
 from chaosproxy.core.decision import Answer, Cut, NoRenewal, Past, Silence, Swallow
 from chaosproxy.core.effect import Applied, ProtocolFault
 from chaosproxy.core.ending import answer, cut, lose, silence
-from chaosproxy.core.failing import meets
+from chaosproxy.core.failing import meets, refuse_late
 from chaosproxy.core.framers import NO_REQUESTS, own
 from chaosproxy.core.line import FOREVER, Line
 from chaosproxy.core.live_rule import Chosen
@@ -170,12 +170,12 @@ class Intake:
         if work.stage is Stage.RUN:
             if not (before.has_run(line, work, now) and self._is_taken_down(work, now)):
                 return False
-            work.due = now
-            work.stage = Stage.SEND
+            work.due, work.stage = now, Stage.SEND
         if work.stage is Stage.SEND:
             if now < work.due or not before.pace(line, work, now):
                 return False
             work.stage = Stage.ACT
+        refuse_late(line, work)
         return self._act(work, now)
 
     def _settle(self, work: Work, now: float) -> bool:

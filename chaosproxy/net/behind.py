@@ -248,7 +248,7 @@ class Behind:
 
         `quiet` waits until all that was sent to the old one is answered.
         """
-        began, lost = monotonic(), None
+        began, engine, lost = monotonic(), self._proxy.world.engine, None
         self._settled.clear()
         try:
             if self._standby is not None:
@@ -260,6 +260,9 @@ class Behind:
         finally:
             self._settled.set()
         self._proxy.moved()
+        if self._proxy.world.engine is not engine:
+            # It knows of no old primary, as if it had come just now.
+            self.mind()
         return lost
 
     def switched(self, live: LiveRule) -> None:

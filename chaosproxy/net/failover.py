@@ -126,7 +126,7 @@ class Failovers:
                 self._proxy.counts.failovers += 1
                 self._tell(live, done)
                 return
-            await self._proxy.behind.begin(live)
+            await self._unless_replaced(engine, self._proxy.behind.begin(live))
             while True:
                 while world.engine is engine and (step := state.step(monotonic())) is not None:
                     await self._do(live, step)
@@ -170,6 +170,19 @@ class Failovers:
                 async with asyncio.timeout(rest):
                     await changed.wait()
         return False
+
+    async def _unless_replaced(self, engine: Engine, what: Coroutine[None, None, None]) -> None:
+        """Wait for it, and no longer once another profile is in force: nobody is held up for that. Raises what it raises."""
+        task = asyncio.get_running_loop().create_task(what)
+        try:
+            while self._world.engine is engine and not task.done():
+                changed = asyncio.get_running_loop().create_task(self._changed.wait())
+                await asyncio.wait({task, changed}, return_when=asyncio.FIRST_COMPLETED)
+                changed.cancel()
+            if task.done():
+                await task
+        finally:
+            task.cancel()
 
     async def _answered(self) -> None:
         """Wait until all that is on its way to the server has been answered, but for what waits there for others."""

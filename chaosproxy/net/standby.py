@@ -68,7 +68,8 @@ class Standby:
             lags.append(lag)
             keep.append(writes)
         self._pair.relay.hold_back(max(lags), max(keep))
-        self._pair.relay.thaw()
+        if not self._switching.locked():  # a switch that has begun is made to its end
+            self._pair.relay.thaw()
         if not rules:
             return
         if self._pair.detached:
@@ -108,7 +109,8 @@ class Standby:
         await self.attached()
         if not await self._pair.linked(LINK_PATIENCE):
             raise PairError("the standby does not copy the primary")
-        if holds_back(live.fault)[0]:
+        # Another profile may have come meanwhile, and this failover goes no further.
+        if holds_back(live.fault)[0] and live in self._world.engine.failovers:
             self._pair.relay.freeze()
 
     async def switch(self, quiet: Callable[[], Awaitable[object]]) -> Lost | None:

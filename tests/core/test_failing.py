@@ -18,6 +18,7 @@ from chaosproxy.core.replay import Recording
 from chaosproxy.core.undo import Lost
 from tests.conversation import TABLE, Talk, profile
 from tests.failing import Director
+from tests.wire import encode
 
 READONLY = "-READONLY You can't write against a read only replica."
 
@@ -369,6 +370,115 @@ def test_what_is_refused_and_its_client_gone():
         talk.client("SET k 1")
         talk.client_gone()
         assert talk.skipped("fo") == ["client_gone"]
+
+
+LATE = "- {fault: %s, name: late, match: {commands: [SET, GET, EXEC]}}"
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+@pytest.mark.parametrize(
+    "how", ["latency, at: before_forward, delay: 1s", "reorder, waiting: 9, max: 1s"]
+)
+@pytest.mark.parametrize("lose", ["", ", lose: {writes: 9}"])
+def test_what_is_held_up_across_a_switch(how, lose, protocol):
+    """A write that another rule holds up until there is a new primary is refused; what only reads is not."""
+    faults = rule(f"style: managed{lose}", "trigger: manual") + "\n" + LATE % how
+    with (
+        Talk(faults, protocol=protocol) as write,
+        write.another() as read,
+        write.another() as queued,
+    ):
+        director = Director(write)
+        queued.client("MULTI", "INCR n")
+        queued.upstream("+OK")
+        queued.upstream("+QUEUED")
+        queued.heard("client")
+        queued.heard("upstream")
+        for each, command in ((write, "SET k 1"), (read, "GET k"), (queued, "EXEC")):
+            each.client(command)
+            each.expect_silence()
+        write.world.engine.by_name["fo"].counter.requests = 1
+        director.look()
+        assert director.lost == Lost((), (), ())
+        write.clock.now += 1
+        for each in (write, read, queued):
+            each.wake()
+        if lose:
+            write.expect_upstream("DUMP k", "PEXPIRETIME k")
+            write.upstream("$-1", ":-2")
+            queued.side("$-1", ":-2")
+        write.expect_client(READONLY)
+        write.expect_fired("late", applied="no", told="error")
+        write.expect_fired("fo", applied="no", told="error", outcome="fail", ordinal=0)
+        queued.expect_upstream("DISCARD")
+        queued.upstream("+OK")
+        queued.expect_client("-EXECABORT Transaction discarded because of: " + READONLY[1:])
+        read.expect_upstream("GET k")
+        read.upstream("$-1")
+        read.expect_client("$-1")
+
+
+@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize("begun", ["slow", "earlier"])
+def test_what_has_begun_to_leave(begun, old):
+    """An old primary that has a part of it does not get the rest: the connection ends; in a mere phase it goes on."""
+    failover = "style: managed" if old else "style: steps, steps: [{readonly: 60s}]"
+    slow = "\n- {fault: bandwidth, match: {commands: SET}, rate: 1KiB/s, direction: to_upstream}"
+    request = encode("SET", "k", "x" * 3000)
+    with Talk(slow if begun == "slow" else "") as talk:
+        faults = rule(failover, "trigger: manual")
+        if begun == "slow":
+            talk.switch(faults + slow)
+            talk.client(request)
+            talk.wait(1)
+        else:
+            talk.client(request[:1000])
+            talk.switch(faults)
+        part = talk.heard("upstream")
+        assert part
+        director = Director(talk)
+        talk.world.engine.by_name["fo"].counter.requests = 1
+        director.look()
+        if begun == "earlier":
+            talk.client(request[1000:])
+        talk.wait(5)
+        if old:
+            assert part + talk.heard("upstream") != request
+            talk.expect_closed("reset")
+            if begun == "slow":
+                talk.expect_fired("bandwidth", told="reset", applied="no")
+            talk.expect_fired("fo", told="reset", applied="no", outcome="fail")
+        else:
+            assert part + talk.heard("upstream") == request
+            assert set(talk.skipped("fo")) == {"too_large"}
+            talk.upstream("+OK")
+            talk.expect_client("+OK")
+
+
+def test_a_silence_across_a_switch():
+    """What was held in it is refused once it is over."""
+    faults = rule("style: managed", "trigger: manual") + (
+        "\n- {fault: blackhole, match: {commands: SET}, at: before_forward, what: connection, for: 1s}"
+    )
+    with Talk(faults) as talk:
+        director = Director(talk)
+        talk.client("SET k 1", "SET k 2")
+        talk.expect_silence()
+        talk.world.engine.by_name["fo"].counter.requests = 1
+        director.look()
+        talk.wait(1)
+        talk.expect_client(READONLY, READONLY)
+
+
+def test_no_renewal_at_an_old_primary():
+    """What would be written there with less time to live is refused, wherever its rule stands."""
+    faults = "- {fault: expire_key, name: short, mode: no_renewal}\n" + rule("style: managed")
+    with Talk(faults) as talk:
+        director = Director(talk)
+        director.look()
+        talk.client("SET k 1 EX 9")
+        talk.expect_client(READONLY)
+        assert talk.skipped("short") == ["refused"]
 
 
 def test_another_profile_comes():

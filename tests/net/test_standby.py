@@ -1,7 +1,13 @@
 """The second server of a proxy: left alone as long as no rule is about failovers, and attached as soon as one is."""
 
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 
+from chaosproxy.net import standby
 from chaosproxy.net.address import Address
 from chaosproxy.net.standby import holds_back
 from tests import servers
@@ -141,4 +147,56 @@ def test_a_link_that_is_thawed(two, either_loop):
         proxy.service.trigger("failover")
         wait_for(lambda: len(proxy.events()) >= 1, "its beginning")
         proxy.use("calm")
+        wait_for(lambda: two[1].ask("EXISTS", "k") == 1, "the write")
+
+
+@contextmanager
+def stopped(server) -> Iterator[None]:
+    """It does nothing at all, as long as it lasts."""
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+
+
+def test_another_profile_in_the_middle_of_a_switch(two, either_loop):
+    """The switch is made to its end, and nobody is left with a server that is the primary no more."""
+    with serve_proxy(
+        two[0].url,
+        CALLED % "managed, lag: 60s",
+        standby=two[1].url,
+        listen=Address("127.0.0.1", servers.free_port()),
+    ) as proxy:
+        pair = proxy.service._proxy.behind._standby
+        with proxy.connect() as old:
+            assert old.ask("SET", "k", 1) == "OK"
+            with stopped(two[1]):
+                proxy.service.trigger("failover")
+                wait_for(pair._switching.locked, "the switch")
+                proxy.use(CALLED % "managed")
+            assert old.read_to_end() == (b"", "FIN")
+        assert proxy.events()[-1]["detail"] == "switched, 1 writes lost: SET x1"
+        with newcomer(proxy) as client:
+            assert client.ask("GET", "k") is None
+            assert client.ask("SET", "k", 2) == "OK"
+        # Its profile has a failover too.
+        wait_for(lambda: two[0].ask("GET", "k") == b"2", "the old primary to be the standby")
+
+
+def test_another_profile_while_the_standby_is_waited_for(two, either_loop, monkeypatch):
+    """That failover goes no further: nobody is held up by it any longer, and the standby gets everything once it is back."""
+    monkeypatch.setattr(standby, "LINK_PATIENCE", 600.0)
+    with (
+        serve_proxy(two[0].url, CALLED % "managed, lag: 60s", standby=two[1].url) as proxy,
+        proxy.connect() as client,
+    ):
+        relay = proxy.service._proxy.behind._standby._pair.relay
+        with stopped(two[1]):
+            two[0].ask("CLIENT", "KILL", "TYPE", "replica")
+            wait_for(lambda: not relay.synced, "the link to be down")
+            proxy.service.trigger("failover")
+            wait_for(proxy.events, "its beginning")
+            proxy.use("calm")
+            assert client.ask("SET", "k", 1) == "OK"
         wait_for(lambda: two[1].ask("EXISTS", "k") == 1, "the write")
