@@ -31,7 +31,7 @@ def command(options: RunOptions) -> None:
     """Run the proxy.
 
     Point the application at --listen instead of at Redis. SIGTERM and SIGINT stop it once replies on their way have
-    arrived (5 s at most); SIGHUP reads the profile again, and keeps the old one if the new one is bad.
+    arrived (5 s at most); SIGHUP reads the profile again, and keeps the old one if the new one is bad, or in a replay.
     """
     logs.set_up(options.log_level, options.log_format)
     with ExitStack() as stack:
@@ -153,7 +153,10 @@ def write_whole(path: Path, value: object) -> None:
 
 
 def _reload(options: RunOptions, service: Service) -> None:
-    """Read the profile again. What is wrong with it is told, and the old one stays."""
+    """Read the profile again. What is wrong with it is told, and the old one stays; so does the one of a recording."""
+    if service.recording is not None:
+        _log.error("a replay keeps the profile that was recorded")
+        return
     try:
         profile = options.load_profile()
     except ProfileError as error:

@@ -171,6 +171,25 @@ def test_reload(run, redis70, tmp_path):
     assert proxy.metric("profile_info", generation="2") == 1
 
 
+def test_no_reload_in_a_replay(run, redis70, tmp_path):
+    """SIGHUP changes nothing there: what is to fire is in the recording."""
+    recorded, replay = tmp_path / "recorded.jsonl", tmp_path / "replay.jsonl"
+    proxy = run(redis70.url, "lost-ack", "--events", str(recorded))
+    with proxy.connect() as client:
+        client.send("RPUSH", "chat:1", "x")
+        assert client.read_to_end() == (b"", "RST")
+    proxy.stop()
+    proxy = run(redis70.url, "lost-ack", "--replay", str(recorded), "--events", str(replay))
+    proxy.signal(signal.SIGHUP)
+    log = proxy.folder / "stderr"
+    wait_for(lambda: "keeps the profile that was recorded" in log.read_text(), "the refusal")
+    with proxy.connect() as client:
+        client.send("RPUSH", "chat:1", "x")
+        assert client.read_to_end() == (b"", "RST")
+    # Its exit status is 0 only if what fired is what was recorded.
+    proxy.stop()
+
+
 @pytest.mark.parametrize(
     ("args", "env", "profile_seed", "seed"),
     [
