@@ -8,7 +8,9 @@ import secrets
 import shlex
 import sys
 from collections.abc import Callable, Collection, Generator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from functools import wraps
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,6 +29,8 @@ _MODULE: Final = "__main__.py"
 _seed_key = pytest.StashKey[int]()
 _proxy_key = pytest.StashKey["ChaosProxy"]()
 _within_key = pytest.StashKey[list[str]]()
+#: Of a test that runs now, its fixtures apart.
+_runs_key = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -137,6 +141,20 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     proxy = _running(item)
     if proxy is None:
         return (yield)
+    item.stash[_runs_key] = True
+    try:
+        if (case := _case(item)) is not None:
+            _wrap(item, case, proxy)
+            return (yield)
+        with _in_force(item, proxy):
+            return (yield)
+    finally:
+        del item.stash[_runs_key]
+
+
+@contextmanager
+def _in_force(item: pytest.Item, proxy: "ChaosProxy") -> Generator[None]:
+    """What is in force while the test itself runs; it fails at the end of that where something has not fired."""
     marker = item.get_closest_marker("chaos")
     given: dict[str, Any] = {} if marker is None else dict(marker.kwargs)
     required = given.pop("require_fired", False)
@@ -144,11 +162,47 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     proxy.begin(_names(item))
     if names or given:
         _usable(lambda: proxy.use(*names or (), **given))
-    result = yield
+    yield
     missing = _usable(lambda: proxy.missing(required)) if required else []
     if missing:
         pytest.fail(f"never fired, and had to: {', '.join(missing)}", pytrace=False)
-    return result
+
+
+def _case(item: pytest.Item) -> object | None:
+    """The unittest.TestCase that a test is of, if it is of one."""
+    from unittest import TestCase  # noqa: PLC0415
+
+    case: object = getattr(item, "instance", None)
+    return case if isinstance(case, TestCase) else None
+
+
+def _wrap(item: Any, case: object, proxy: "ChaosProxy") -> None:
+    """A TestCase calls its `setUp` and `tearDown`, which are fixtures, by itself: have the test alone run between begin and end."""
+    test = item.obj
+
+    @contextmanager
+    def alone() -> Generator[None]:
+        try:
+            with _in_force(item, proxy):
+                yield
+        finally:
+            proxy.end()
+
+    @wraps(test)
+    def run(*args: Any) -> Any:
+        __tracebackhide__ = True
+        with alone():
+            return test(*args)
+
+    @wraps(test)
+    async def run_async(*args: Any) -> Any:
+        __tracebackhide__ = True
+        with alone():
+            return await test(*args)
+
+    # pytest takes the one, and leaves coroutines to unittest, which takes the other.
+    item.obj = run_async if iscoroutinefunction(test) else run
+    setattr(case, item.name, item.obj)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -163,7 +217,9 @@ def pytest_runtest_makereport(
     concerned = _uses(item) or proxy.used
     if concerned and report.failed:
         report.sections.append(("chaosproxy", f"{proxy.told()}\n{_again(item, proxy)}"))
-    if concerned and (call.when != "setup" or not report.passed):
+    # While it runs, reports are of its subtests.
+    over = not item.stash.get(_runs_key, False)
+    if over and concerned and (call.when != "setup" or not report.passed):
         proxy.end(fixtures=call.when != "call")
     return report
 
@@ -196,7 +252,8 @@ def _usable(ask: Callable[[], Any]) -> Any:
     try:
         return ask()
     except (ProfileError, TypeError, ValueError) as error:
-        pytest.fail(f"chaos: {error}", pytrace=False)
+        wrong = str(error)
+    pytest.fail(f"chaos: {wrong}", pytrace=False)
 
 
 def _again(item: pytest.Item, proxy: "ChaosProxy") -> str:

@@ -449,21 +449,97 @@ def test_one(chaosproxy, number):
     assert text.count("- chaosproxy -") == 12
 
 
-def test_unittest(run):
-    """A unittest.TestCase may have the marker too."""
-    run("""
+CASES = """
+import asyncio
 import unittest
 the_proxy = []
+ONCE = "faults: [{fault: reply, name: lie, match: {commands: GET}, when: {nth: 1}, at: before_forward, value: 1}]"
 
 @pytest.fixture(scope="module", autouse=True)
 def remember(chaosproxy):
     the_proxy.append(chaosproxy)
 
+def told(value):
+    assert get(the_proxy[0]) == value
+"""
+
+
+def test_unittest(run):
+    """A unittest.TestCase may have the marker too, which means the test itself: neither what comes before it, nor what comes after."""
+    result = run(
+        CASES
+        + """
+@pytest.mark.chaos(yaml=ONCE, require_fired=True)
 class Case(unittest.TestCase):
-    @pytest.mark.chaos(yaml=LIE)
+    @classmethod
+    def setUpClass(cls):
+        told(b"$-1\\r\\n")
+    def setUp(self):
+        told(b"$-1\\r\\n")
+    def tearDown(self):
+        told(b"$-1\\r\\n")
+        the_proxy[0].fired("lie")
     def test_it(self):
-        self.assertEqual(get(the_proxy[0]), b":1\\r\\n")
-""").assert_outcomes(passed=1)
+        told(b":1\\r\\n")
+    def test_never(self):
+        pass
+    def test_wrong(self):
+        told(b":2\\r\\n")
+    def test_skips(self):
+        self.skipTest("it does not matter")
+    @unittest.expectedFailure
+    def test_expected(self):
+        told(b":2\\r\\n")
+
+@pytest.mark.chaos(yaml=ONCE, require_fired=True)
+class Async(unittest.IsolatedAsyncioTestCase):
+    async def asyncSetUp(self):
+        await asyncio.to_thread(told, b"$-1\\r\\n")
+    async def asyncTearDown(self):
+        await asyncio.to_thread(told, b"$-1\\r\\n")
+    async def test_it(self):
+        await asyncio.to_thread(told, b":1\\r\\n")
+
+@pytest.mark.chaos("no-such-profile")
+class Misspelt(unittest.TestCase):
+    def test_it(self):
+        pass
+
+class Own(unittest.TestCase):
+    def setUp(self):
+        the_proxy[0].use(yaml=LIE)
+    def tearDown(self):
+        told(b"$-1\\r\\n")
+    def test_it(self):
+        told(b":1\\r\\n")
+"""
+    )
+    result.assert_outcomes(passed=3, failed=3, skipped=1, xfailed=1)
+    text = result.stdout.str()
+    assert "never fired, and had to: lie" in text
+    assert "pytest_plugin.py" not in text
+    assert "During handling" not in text
+    assert text.count("- chaosproxy -") == 3
+
+
+def test_subtests(run):
+    """What is in force for a test is so in each of its subtests, and one that fails tells what had fired by then."""
+    result = run(
+        CASES
+        + """
+@pytest.mark.chaos(yaml=LIE, require_fired=True)
+class Case(unittest.TestCase):
+    def test_it(self):
+        for value in (b":1\\r\\n", b":2\\r\\n", b":1\\r\\n"):
+            with self.subTest(value=value):
+                told(value)
+"""
+    )
+    text = result.stdout.str()
+    assert text.count("- chaosproxy -") == 1
+    assert "b'$-1" not in text
+    section = text.partition("- chaosproxy -")[2]
+    assert re.search(r"lie +reply +2 +2", section)
 
 
 def test_embedded(pytester):

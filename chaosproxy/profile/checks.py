@@ -239,7 +239,9 @@ def _unknown_command(word: str, table: CommandTable) -> tuple[str, str]:
     if not bar and "," in word:
         return f"unknown command {word}", f"[{', '.join(filter(None, word.split(',')))}]"
     if not bar:
-        return f"unknown command {word}", closest(word, table.names)
+        group = f"@{word.lower()}"
+        near = group if _specs_of(group, table) else closest(word, table.names)
+        return f"unknown command {word}", near
     if container not in table.specs:
         near = closest(container, table.names)
         return f"unknown command {container}", near and f"{near}{word[len(container) :]}"
