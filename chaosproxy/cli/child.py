@@ -126,8 +126,9 @@ def _start(command: Sequence[str], environment: Mapping[str, str]) -> int:
             f"{command[0]}: {(error.strerror or 'not found').lower()}", NOT_FOUND
         ) from None
     except OSError as error:
-        what = Path(command[0])
-        said = "is a directory" if what.is_dir() else (error.strerror or "cannot be run").lower()
+        what, said = Path(command[0]), (error.strerror or "cannot be run").lower()
+        with suppress(OSError):  # it may be where nobody may look
+            said = "is a directory" if what.is_dir() else said
         raise ChildError(f"{what}: {said}", NOT_RUN) from None
 
 

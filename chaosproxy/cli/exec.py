@@ -187,7 +187,10 @@ def _with_events(options: RunOptions, report: Path | None) -> RunOptions:
 
 def _is_no_file(path: str | None) -> bool:
     """Whether there is something that keeps nothing: a pipe, a device."""
-    return path is not None and Path(path).exists() and not Path(path).is_file()
+    # One that cannot be looked at is for who writes it to tell of.
+    with suppress(OSError):
+        return path is not None and Path(path).exists() and not Path(path).is_file()
+    return False
 
 
 def _told(

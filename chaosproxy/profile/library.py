@@ -3,6 +3,7 @@
 Takes what `--profile` was given; gives `Source`s, or raises `ProfileError`.
 """
 
+from contextlib import suppress
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -46,7 +47,7 @@ def find(given: str) -> Source:
     Reads no more of a file than a profile may have. Raises `ProfileError` if there is neither.
     """
     is_path = "/" in given or given.endswith(_SUFFIXES)
-    if not is_path and (given in names() or not Path(given).is_file()):
+    if not is_path and (given in names() or not _is_file(given)):
         return shipped(given)
     path = Path(given)
     try:
@@ -68,6 +69,13 @@ def folder() -> Traversable:
     if inside.is_dir():
         return inside
     return Path(str(package)).parent / "profiles"
+
+
+def _is_file(name: str) -> bool:
+    """Whether it is one; a name that no file can have is none."""
+    with suppress(OSError):
+        return Path(name).is_file()
+    return False
 
 
 def _error(given: str, message: str, suggestion: str) -> ProfileError:

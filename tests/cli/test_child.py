@@ -57,6 +57,7 @@ def test_environment_and_signals_are_as_usual(tmp_path):
         ("no-such-command-anywhere", 127, "no-such-command-anywhere: no such file or directory"),
         ("/", 126, "/: is a directory"),
         ("/etc/hostname", 126, "/etc/hostname: "),
+        ("x" * 300, 126, "x" * 300 + ": file name too long"),
     ],
 )
 def test_what_cannot_be_run(command, status, said):

@@ -283,6 +283,10 @@ def test_report_that_cannot_be_written(lost, tmp_path):
         )
         assert (done.returncode, done.stdout) == (2, "")
         assert f"leave out --events {events}" in done.stderr
+    none = "x" * 300
+    done = run_exec(*lost, "--report", str(tmp_path), "--events", none, command=("echo", "ran"))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"Error: cannot write events to {none}: file name too long\n"
 
 
 def test_events_of_a_report(lost, tmp_path, app):

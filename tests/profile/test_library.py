@@ -93,6 +93,8 @@ def test_unreadable_files(tmp_path, monkeypatch):
     )
     assert told("sub/calm.yaml") == "sub/calm.yaml: cannot be read: No such file or directory"
     assert told("./") == "./: cannot be read: Is a directory"
+    assert told("x" * 300).startswith("x" * 300 + ": no shipped profile is called ")
+    assert told("faults:\n" * 50).startswith("faults:?faults:")
     assert told("a\0/b") == "a?/b: cannot be read: embedded null byte"
 
 
