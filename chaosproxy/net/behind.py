@@ -18,6 +18,7 @@ from chaosproxy.core.slot_map import Seat
 from chaosproxy.core.undo import Lost
 from chaosproxy.net.address import Address, Upstream
 from chaosproxy.net.dial import Dialler
+from chaosproxy.net.ending import cut_off
 from chaosproxy.net.pair_error import PairError
 from chaosproxy.net.pretended import Pretended, seat
 from chaosproxy.net.reception import Reception, own_host
@@ -149,7 +150,7 @@ class Behind:
         """Another profile is in force; it knows nothing of connections that stayed with an old primary: they end."""
         for number in self._left_behind:
             if (link := self._proxy.links.get(number)) is not None and not link.ended:
-                link.end("close")
+                cut_off(link, "close")
         self._left_behind.clear()
         if self._standby is not None:
             self._standby.mind()

@@ -11,7 +11,12 @@ import sys
 import termios
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from chaosproxy.core.decision import How
+    from chaosproxy.net.connection import Link
 
 #: How long a client that is slow to acknowledge is waited for before a reset becomes a close, in seconds.
 RESET_PATIENCE: Final = 10.0
@@ -32,6 +37,14 @@ _NO_LINGER = struct.pack("ii", 1, 0)
 _TCP_CLOSE = 7
 # In Linux's struct tcp_info, after 8 bytes, 24 words and two 64-bit rates: bytes ever acknowledged.
 _BYTES_ACKED = struct.Struct("=120xQ")
+
+
+def cut_off(link: "Link", how: "How") -> None:
+    """End a client's connection from outside; of what faults had to do with it it is written down that nothing comes of it."""
+    if link.relaying:
+        link.tell(partial(link.conversation.cut, how))
+    else:
+        link.end(how)
 
 
 def unacknowledged(sock: socket.socket | None) -> int:

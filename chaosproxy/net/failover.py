@@ -32,6 +32,7 @@ from chaosproxy.core.live_rule import LiveRule
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.undo import Lost, refused
 from chaosproxy.net.connection import Link
+from chaosproxy.net.ending import cut_off
 from chaosproxy.net.pair_error import PairError, UnsurePairError
 
 if TYPE_CHECKING:
@@ -238,10 +239,7 @@ class Failovers:
     def _cut(links: Iterable[Link], how: How) -> int:
         count = 0
         for link in links:
-            if link.relaying:
-                link.tell(partial(link.conversation.cut, how))
-            else:
-                link.end(how)
+            cut_off(link, how)
             count += 1
         return count
 

@@ -162,7 +162,7 @@ class Pair:
         standby = self.standby
 
         def follows(info: dict[str, str]) -> bool:
-            return info.get("master_link_status") == "up" and self.relay.synced
+            return _follows(info) and self.relay.synced
 
         if not await standby.until(follows, SYNC_PATIENCE):
             raise PairError(
@@ -249,8 +249,10 @@ class Pair:
                 await self.caught_up()
             self.relay.hold_back(0, 0)
             offset = _offset(await other.info(), "master_repl_offset", 0)
+            # While it reads its copy in, the offset that it tells may be one of its own past.
             if not await first.until(
-                lambda info: _offset(info, "slave_repl_offset", -1) >= offset, _LAST_PATIENCE
+                lambda info: _follows(info) and _offset(info, "slave_repl_offset", -1) >= offset,
+                _LAST_PATIENCE,
             ):
                 raise PairError(
                     f"{first.upstream.address} does not catch up with {other.upstream.address}"
@@ -283,6 +285,11 @@ async def _way_to(dialler: Dialler) -> str:
     host = own_host(transport)
     transport.abort()
     return host
+
+
+def _follows(info: dict[str, str]) -> bool:
+    """Whether a server has its primary's data, and is sent what that writes."""
+    return info.get("master_link_status") == "up"
 
 
 def _offset(info: dict[str, str], name: str, otherwise: int) -> int:

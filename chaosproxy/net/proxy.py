@@ -30,6 +30,7 @@ from chaosproxy.net.connection import Link
 from chaosproxy.net.descriptors import Descriptors
 from chaosproxy.net.dial import DialError, Dialler
 from chaosproxy.net.door import Doors, strangers
+from chaosproxy.net.ending import cut_off
 from chaosproxy.net.entrance import Entrance
 from chaosproxy.net.failover import Failovers
 from chaosproxy.net.held import Held
@@ -127,7 +128,7 @@ class Proxy:
         while self.links and monotonic() < end:
             for link in list(self.links.values()):
                 if _is_idle(link):
-                    link.end("close")
+                    cut_off(link, "close")
             await asyncio.sleep(_POLL)
         # However late it is by now: what is aborted is gone within a second, or is no reason to stay.
         end = monotonic() + 1
@@ -297,9 +298,8 @@ class Proxy:
             if effect.who == "all" or other.conversation.matches_client(effect.rule):
                 other.tell(partial(other.conversation.cut, effect.how), now)
 
-    def upstream_broke(self, link: Link, error: Exception) -> None:
+    def upstream_broke(self, _link: Link, error: Exception) -> None:
         """A link's upstream side ended with an error."""
-        del link
         reset = isinstance(error, ConnectionResetError | BrokenPipeError)
         self.counts.upstream_errors["reset" if reset else "broken"] += 1
 

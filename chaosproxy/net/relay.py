@@ -37,6 +37,8 @@ class Relay:
         self._waiting: list[tuple[int, asyncio.Future[bool]]] = []
         self._frozen = False
         self.up = True
+        #: Whether a standby has had its snapshot since this is the primary.
+        self.copied = False
 
     async def open(self, address: Address, tls: ssl.SSLContext | None = None) -> Address:
         """Listen; gives where. Raises OSError."""
@@ -59,7 +61,7 @@ class Relay:
         self.cut()
         self._dialler = primary
         self._db = 0
-        self._frozen = False
+        self._frozen = self.copied = False
         self.up = True
 
     # What is known of the link.
@@ -143,6 +145,7 @@ class Relay:
 
     def heard(self, link: "_Link") -> None:
         """More has come from the primary."""
+        self.copied = self.copied or link.stream.synced
         end = link.stream.end or 0
         for offset, future in self._waiting:
             if end >= offset and not future.done():

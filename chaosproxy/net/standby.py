@@ -119,10 +119,10 @@ class Standby:
             return await self._switch(self._pair, quiet)
 
     async def _switch(self, pair: Pair, quiet: Callable[[], Awaitable[object]]) -> Lost | None:
-        # Another failover may have switched since this one began: the standby is the old primary then, and no copy.
-        if pair.detached:
-            raise PairError("the standby does not copy the primary")
         await self.attached()
+        # Another failover may have switched since this one began: the standby is the old primary then, and no copy, or none yet.
+        if pair.detached or not pair.relay.copied:
+            raise PairError("the standby does not copy the primary")
         try:
             lost = await pair.switch(quiet)
         except PairError:

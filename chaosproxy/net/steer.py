@@ -3,15 +3,14 @@
 Takes a Proxy, in its loop; gives what is known afterwards, as plain data.
 """
 
-from functools import partial
 from time import monotonic
 from typing import Any
 
 from chaosproxy.core import steering
-from chaosproxy.core.decision import How
 from chaosproxy.counts import Gauges
 from chaosproxy.net.address import Address
 from chaosproxy.net.connection import Link
+from chaosproxy.net.ending import cut_off
 from chaosproxy.net.proxy import Proxy
 
 
@@ -74,7 +73,7 @@ def remove_listener(proxy: Proxy, name: str) -> None:
     proxy.routes.remove(name)
     for link in list(proxy.links.values()):
         if link.route.name == name and not link.ended:
-            _end(link, "close")
+            cut_off(link, "close")
 
 
 def cut(proxy: Proxy, number: int) -> bool:
@@ -82,12 +81,5 @@ def cut(proxy: Proxy, number: int) -> bool:
     link = proxy.links.get(number)
     if link is None or link.ended:
         return False
-    _end(link, "reset")
+    cut_off(link, "reset")
     return True
-
-
-def _end(link: Link, how: How) -> None:
-    if link.relaying:
-        link.tell(partial(link.conversation.cut, how))
-    else:
-        link.end(how)

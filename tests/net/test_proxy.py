@@ -12,7 +12,7 @@ from chaosproxy.net.address import Address
 from chaosproxy.net.tls import server_context, upstream_context
 from tests import servers
 from tests.proxying import wait_for
-from tests.wire import Wire, connected
+from tests.wire import Wire, connected, encode
 
 SLOW = "faults:\n- {fault: latency, match: {commands: GET}, at: after_apply, delay: 2s}\n"
 HELD = "faults:\n- {fault: latency, match: {commands: GET}, at: before_forward, delay: 60s}\n"
@@ -76,6 +76,18 @@ def test_stop_waits_for_replies(serve_here, redis70):
         assert client.read_to_end() == (b"$1\r\n1\r\n", "FIN")
         stopping.join(60)
         assert time.monotonic() - began > 1.9
+
+
+def test_stop_writes_down_what_nobody_waits_for(serve_here, redis70):
+    """An answer behind that of a command that waits for others never leaves: what the fault did is written down all the same."""
+    refused = "faults:\n- {fault: reply, match: {commands: SET}, at: before_forward, error: OOM}\n"
+    proxy = serve_here(redis70.url, refused)
+    with proxy.connect() as client:
+        client.send_bytes(encode("BLPOP", "q", 0) + encode("SET", "k", 1))
+        wait_for(lambda: proxy.metric("faults_matched_total") == 1, "the match")
+        proxy.stop()
+    (event,) = proxy.service.journal.events()
+    assert (event["applied"], event["told"]) == ("no", "nothing")
 
 
 def test_stop_does_not_wait_for_ever(serve_here, redis70):

@@ -9,11 +9,13 @@ import pytest
 
 from chaosproxy.net import standby
 from chaosproxy.net.address import Address
+from chaosproxy.net.pair_error import PairError
 from chaosproxy.net.standby import holds_back
 from tests import servers
 from tests.conversation import profile
-from tests.net.pairs import AT_ONCE, info, two_servers
+from tests.net.pairs import AT_ONCE, info, nothing, two_servers
 from tests.proxying import refused, serve_proxy, wait_for
+from tests.wire import encode
 
 CALLED = "\nfaults:\n- {fault: failover, when: {trigger: manual}, style: %s}\n"
 
@@ -148,6 +150,43 @@ def test_a_link_that_is_thawed(two, either_loop):
         wait_for(lambda: len(proxy.events()) >= 1, "its beginning")
         proxy.use("calm")
         wait_for(lambda: two[1].ask("EXISTS", "k") == 1, "the write")
+
+
+def test_what_faults_had_to_do_with_who_is_left_behind(two, either_loop):
+    """It is written down as they are let go: each match has fired, or was skipped."""
+    with serve_proxy(
+        two[0].url,
+        CALLED % "managed",
+        standby=two[1].url,
+        listen=Address("127.0.0.1", servers.free_port()),
+    ) as proxy:
+        matched = lambda: proxy.metric("faults_matched_total")  # noqa: E731
+        with proxy.connect() as old:
+            assert old.ask("PING") == "PONG"
+            proxy.service.trigger("failover")
+            wait_for(lambda: proxy.metric("failovers_total") == 1, "the failover")
+            before = matched()
+            # What is refused waits behind what is not answered.
+            old.send_bytes(encode("XREAD", "BLOCK", 0, "STREAMS", "s", "$") + encode("SET", "k", 1))
+            wait_for(lambda: matched() > before, "the refusal")
+            proxy.use("calm")
+            assert old.read_to_end() == (b"", "FIN")
+        assert proxy.metric("faults_fired_total") == matched()
+        assert len(proxy.events()) == matched()
+
+
+def test_a_switch_before_there_is_a_copy(two, either_loop):
+    """The old primary that another failover has just told to join again does not take over: it has what was lost."""
+    with serve_proxy(two[0].url, CALLED % "managed", standby=two[1].url) as proxy:
+        pair = proxy.service._proxy.behind._standby
+
+        async def switch():
+            relay = pair._pair.relay
+            relay.retarget(relay._dialler)
+            await pair.switch(nothing)
+
+        with pytest.raises(PairError, match="does not copy"):
+            proxy.service._loop.run(switch(), 60)
 
 
 @contextmanager
