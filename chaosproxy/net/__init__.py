@@ -9,7 +9,7 @@
 - entrance.py: what a new client meets before anybody is dialled for it
 - door.py: when nobody is listened to at all
 - descriptors.py: how many files there may be, and what happens where there may be no more
-- refusals.py: clients too many, told so
+- refusals.py: clients that do not get in: too many, told so; without TLS
 - connection.py: joins a client's two sockets and the conversation between them
 - sides.py: those two sockets, as asyncio sees them
 - alarm.py: the one timer of a conversation

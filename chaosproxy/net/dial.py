@@ -16,6 +16,7 @@ from typing import Literal, TypeVar
 
 from chaosproxy.net.address import Address
 from chaosproxy.net.keepalive import keep_alive
+from chaosproxy.net.tls import why
 
 Reason = Literal["refused", "unreachable", "timeout", "name", "tls", "other"]
 P = TypeVar("P", bound=asyncio.Protocol)
@@ -59,8 +60,7 @@ class Dialler:
         except socket.gaierror as error:
             raise DialError("name", f"{self.address}: {error.strerror}") from None
         except ssl.SSLError as error:
-            why = getattr(error, "verify_message", "") or error.reason or str(error)
-            raise DialError("tls", f"{self.address}: {why}") from None
+            raise DialError("tls", f"{self.address}: {why(error)}") from None
         except OSError as error:
             # asyncio has a text of its own for what the system says.
             text = f"{self.address}: {os.strerror(error.errno) if error.errno else error}"

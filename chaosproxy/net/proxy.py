@@ -97,7 +97,7 @@ class Proxy:
         dialler = Dialler(target, plan.upstream_tls, plan.connect_timeout)
         who, most = plan.upstream, max(MOST, plan.max_buffer)
         side = Side(dialler, who.username, who.password, most=most, limits=self.counts.limits)
-        return Route(name, listen, dialler, side, plan.listen_tls)
+        return Route(name, listen, dialler, side, self._refusals.over_tls(plan.listen_tls))
 
     # Its life.
 

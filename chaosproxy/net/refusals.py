@@ -1,20 +1,25 @@
-"""Clients too many: told so, as Redis tells them, and closed; of them too there can be too many.
+"""Clients that do not get in: those too many are told so, as Redis tells them, and closed; of them too there can be too many.
 
-Takes a client that has just come; gives it the error and a moment to read it.
+Takes a client that has just come, and gives it the error and a moment to read it; those with which no TLS comes about are counted.
 """
 
 import asyncio
+import logging
+import ssl
 from collections import deque
 from time import monotonic
 from typing import Final
 
 from chaosproxy.counts import Counts
 from chaosproxy.net.ending import LINGER, Farewell
+from chaosproxy.net.tls import tell_failures
 
 #: What Redis answers to a client too many, word for word.
 TOO_MANY: Final = b"-ERR max number of clients reached\r\n"
 #: How many are given a moment to read it, at once; whoever comes beyond these is closed without a word.
 MOST: Final = 128
+
+_log = logging.getLogger("chaosproxy.refusals")
 
 
 class Refusals:
@@ -24,6 +29,18 @@ class Refusals:
         self._counts = counts
         # Until when each of those that were told of late is here.
         self._here: deque[float] = deque()
+
+    def over_tls(self, context: ssl.SSLContext | None) -> ssl.SSLContext | None:
+        """Give the context in which clients come; those that get no further than that are counted from now on."""
+        if context is not None:
+            tell_failures(context, self._without_tls)
+        return context
+
+    def _without_tls(self, why: str) -> None:
+        self._counts.connections["no_tls"] += 1
+        # Whoever does not speak it tries again and again.
+        first = self._counts.connections["no_tls"] == 1
+        _log.log(logging.WARNING if first else logging.DEBUG, "no TLS with a client: %s", why)
 
     def refuse(self, client: asyncio.Transport, full: bool) -> None:
         """One more; `full`: there are as many clients as may be, else something else is scarce."""

@@ -4,6 +4,7 @@ Takes paths to PEM files; gives `ssl.SSLContext`s, or ValueError naming the file
 """
 
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 from typing import Never
 
@@ -34,6 +35,27 @@ def upstream_context(
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
+
+
+def tell_failures(context: ssl.SSLContext, tell: Callable[[str], None]) -> None:
+    """Have it told, as OpenSSL does, why no TLS came about with a client: loops close such a connection without a word."""
+
+    class Told(ssl.SSLObject):
+        def do_handshake(self) -> None:
+            try:
+                super().do_handshake()
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                raise
+            except ssl.SSLError as error:
+                tell(why(error))
+                raise
+
+    context.sslobject_class = Told
+
+
+def why(error: ssl.SSLError) -> str:
+    """Why TLS came to nothing, in OpenSSL's words."""
+    return str(getattr(error, "verify_message", "") or error.reason or error)
 
 
 def _load_pair(context: ssl.SSLContext, certificate: Path, key: Path) -> None:

@@ -136,7 +136,7 @@ def test_a_client_that_does_not_trust_the_proxy(before, behind, certificates):
 
 
 def test_a_client_without_a_certificate(before, behind, certificates):
-    """Where one is wanted it is refused, with TLS' own words; one that speaks no TLS at all is let go."""
+    """Where one is wanted it is refused, with TLS' own words; one that speaks no TLS at all is let go. Both are counted."""
     c = certificates
     proxy = before(behind.url, "--tls-ca", c.ca)
     stranger = client(proxy, c)
@@ -144,8 +144,14 @@ def test_a_client_without_a_certificate(before, behind, certificates):
         redis.ConnectionError, match=r"(?i)certificate required|closed|reset|pipe|EOF"
     ):
         stranger.ping()
-    with pytest.raises(redis.ConnectionError), redis.Redis(port=proxy.port, socket_timeout=60) as r:
-        r.ping()
+    refused = proxy.metric("connections_total", result="no_tls")
+    assert refused >= 1
+    assert "no TLS with a client: " in (proxy.folder / "stderr").read_text()
+    with socket.create_connection(("127.0.0.1", proxy.port), 60) as plain:
+        plain.sendall(b"PING\r\n")
+        assert plain.recv(1) == b""
+    assert proxy.metric("connections_total", result="no_tls") == refused + 1
+    assert proxy.metric("connections_total") == refused + 1
 
 
 @pytest.mark.parametrize("wrong", ["authority", "name", "plain"])

@@ -1,10 +1,15 @@
-"""Clients too many: each is told so, counted, and of those that are told there can be so many and no more."""
+"""Clients that do not get in are counted; those too many are told so, and of those that are told there can be so many and no more."""
 
 import asyncio
+import socket
+import ssl
+
+import pytest
 
 from chaosproxy.counts import Counts
 from chaosproxy.net import refusals
 from chaosproxy.net.refusals import TOO_MANY, Refusals
+from chaosproxy.net.tls import server_context, upstream_context
 
 
 async def came(count, refuse):
@@ -47,3 +52,40 @@ async def test_there_is_room_again(monkeypatch):
     turned_away = Refusals(counts)
     assert await came(3, lambda client: turned_away.refuse(client, False)) == [TOO_MANY] * 3
     assert dict(counts.limits.items())["connections"] == 0
+
+
+def shake_hands(where, ca, *, trusts):
+    """Come with TLS, as a client that trusts an authority, and go; it says so to the server if it does not trust it."""
+    context = upstream_context(ca, None, None, insecure=False)
+    with socket.create_connection(where, 20) as plain:
+        if trusts:
+            with context.wrap_socket(plain, server_hostname="127.0.0.1") as secured:
+                secured.unwrap().close()
+        else:
+            with pytest.raises(ssl.SSLError):
+                context.wrap_socket(plain, server_hostname="127.0.0.1")
+
+
+async def test_no_tls(certificates, caplog):
+    """Who speaks none, and who does not trust us, is counted and told of, the first one in a warning; who gets in is not."""
+    caplog.set_level("DEBUG")
+    counts = Counts()
+    assert Refusals(counts).over_tls(None) is None
+    context = Refusals(counts).over_tls(server_context(certificates.cert, certificates.key, None))
+    server = await asyncio.get_running_loop().create_server(
+        asyncio.Protocol, "127.0.0.1", 0, ssl=context
+    )
+    async with server:
+        where = server.sockets[0].getsockname()
+        reader, writer = await asyncio.open_connection(*where)
+        writer.write(b"*1\r\n$4\r\nPING\r\n")
+        assert await asyncio.wait_for(reader.read(), 20) == b""
+        writer.close()
+        for ca in (certificates.foreign_ca, certificates.ca):
+            await asyncio.to_thread(shake_hands, where, ca, trusts=ca == certificates.ca)
+    # The second has said what it had to say before the third one came.
+    assert counts.connections == {"no_tls": 2}
+    first, second = (record for record in caplog.records if record.name == "chaosproxy.refusals")
+    assert (first.levelname, second.levelname) == ("WARNING", "DEBUG")
+    assert first.message == "no TLS with a client: WRONG_VERSION_NUMBER"
+    assert second.message == "no TLS with a client: TLSV1_ALERT_UNKNOWN_CA"
