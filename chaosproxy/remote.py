@@ -14,6 +14,8 @@ from urllib.parse import quote, urlsplit
 TIMEOUT: Final = 10.0
 #: How long `follow` waits for an event before it asks again, in seconds.
 _POLL: Final = 20.0
+#: What is read of a profile in force.
+_IN_FORCE: Final = ("name", "seed", "generation", "since", "faults")
 
 
 class RemoteError(Exception):
@@ -74,24 +76,25 @@ class Remote:
 
     def profile(self) -> dict[str, Any]:
         """What is in force."""
-        return dict(self.ask("GET", "/profile"))
+        return self._object(_IN_FORCE, "GET", "/profile")
 
     def use(self, **body: Any) -> dict[str, Any]:
         """Put a profile in force: `name` or `yaml`, `seed`, `set` (path -> value); those that are None are left out."""
         given = {name: value for name, value in body.items() if value is not None}
-        return dict(self.ask("PUT", "/profile", given))
+        return self._object((*_IN_FORCE, "warnings"), "PUT", "/profile", given)
 
     def calm(self) -> dict[str, Any]:
         """Nothing is in force any more, and nothing is held."""
-        return dict(self.ask("DELETE", "/profile"))
+        return self._object(_IN_FORCE, "DELETE", "/profile")
 
     def trigger(self, fault: str) -> dict[str, Any]:
         """Ask a `trigger: manual` fault to act; gives its status."""
-        return dict(self.ask("POST", f"/faults/{quote(fault, safe='')}/trigger"))
+        path = f"/faults/{quote(fault, safe='')}/trigger"
+        return self._object(("name", "requested"), "POST", path)
 
     def connections(self) -> list[dict[str, Any]]:
         """Who is connected."""
-        return list(self.ask("GET", "/connections")["connections"])
+        return list(self._object(("connections",), "GET", "/connections")["connections"])
 
     def events(self, after: int = 0, wait: float = 0.0) -> list[dict[str, Any]]:
         """The events after a number, waiting so many seconds for the first of them."""
@@ -112,7 +115,27 @@ class Remote:
 
     def _events(self, after: int, wait: float) -> dict[str, Any]:
         path = f"/events?after={after}&wait={wait}"
-        return dict(self.ask("GET", path, timeout=wait + TIMEOUT))
+        return self._object(("events",), "GET", path, timeout=wait + TIMEOUT)
+
+    def _object(
+        self,
+        names: tuple[str, ...],
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        timeout: float = TIMEOUT,
+    ) -> dict[str, Any]:
+        """Ask for an object that has these fields. Raises RemoteError for anything else: who answers may be somebody else."""
+        value = self.ask(method, path, body, timeout=timeout)
+        lists = {"faults", "connections", "events", "warnings"}.intersection(names)
+        if not (
+            isinstance(value, dict)
+            and value.keys() >= set(names)
+            and all(isinstance(value[name], list) for name in lists)
+        ):
+            raise _refused(self.url, 200, None)
+        return value
 
 
 def _refused(url: str, status: int, value: object) -> RemoteError:

@@ -120,6 +120,37 @@ def test_somebody_else(said):
         thread.join()
 
 
+@pytest.mark.parametrize(
+    "said", ["[]", "{}", '"x"', '{"faults": 1, "events": {}, "connections": 2}']
+)
+def test_something_else_in_json(said):
+    """What is no answer of a proxy's is told as such, to whatever was asked."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            for _ in range(6):
+                client, _ = server.accept()
+                with client:
+                    client.recv(65536)
+                    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(said)}\r\n\r\n"
+                    client.sendall(head.encode() + said.encode())
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        remote = Remote(f"http://127.0.0.1:{server.getsockname()[1]}")
+        for ask in (
+            remote.profile,
+            remote.calm,
+            remote.connections,
+            remote.events,
+            lambda: remote.use(name="calm"),
+            lambda: remote.trigger("x"),
+        ):
+            with pytest.raises(RemoteError, match="answered 200, and not as chaosproxy does"):
+                ask()
+        thread.join()
+
+
 def test_nobody():
     """Nobody there: where, and why."""
     with pytest.raises(
