@@ -15,6 +15,7 @@ from chaosproxy.cli import logs
 from chaosproxy.cli.completing import names_from
 from chaosproxy.cli.settings import DEFAULT_PROFILE, DEFAULT_UPSTREAM, RunOptions
 from chaosproxy.core import units
+from chaosproxy.core.scalar import MOST
 from chaosproxy.core.setting import Invalid
 from chaosproxy.profile import names
 
@@ -105,7 +106,7 @@ _OPTIONS = (
     ),
     _option(
         "--seed",
-        type=click.IntRange(0),
+        type=click.IntRange(0, MOST),
         help="Same seed, same commands: same faults. Wins over the profile's; without either one is drawn.",
     ),
     _option(

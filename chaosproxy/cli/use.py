@@ -10,6 +10,7 @@ import click
 from chaosproxy.cli.completing import names_from
 from chaosproxy.cli.control import asking, control_options
 from chaosproxy.cli.problems import leave
+from chaosproxy.core.scalar import MOST
 from chaosproxy.profile import ProfileError, find, names, split_override
 from chaosproxy.remote import Remote
 from chaosproxy.telling import in_force_line, printable
@@ -19,7 +20,7 @@ from chaosproxy.telling import in_force_line, printable
 @click.argument("profile", metavar="PROFILE", shell_complete=names_from(names))
 @click.option(
     "--seed",
-    type=click.IntRange(0),
+    type=click.IntRange(0, MOST),
     help="Wins over the profile's; without either the one in force stays.",
 )
 @click.option(

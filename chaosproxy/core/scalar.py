@@ -270,7 +270,7 @@ COUNT: Final = whole("count", "a whole number from 1", 1)
 COUNT_OR_ZERO: Final = whole("count", "a whole number from 0", 0)
 SIGNED_INT: Final = whole("whole number", "a whole number", -MOST)
 DB: Final = whole("database", "a database number from 0", 0, 2**31 - 1)
-SEED: Final = whole("seed", "a whole number from 0", 0, 10**18 - 1)
+SEED: Final = whole("seed", f"a whole number from 0 to {MOST}", 0)
 NAME: Final = matching(
     "name",
     "a name of letters, digits, - and _ (at most 64)",

@@ -6,12 +6,25 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from chaosproxy.cli import main
+from chaosproxy.cli import main, use
 from chaosproxy.cli.options import ByteSize
 from chaosproxy.cli.run import command
 from chaosproxy.cli.settings import RunOptions
+from chaosproxy.core.setting import Invalid
+from chaosproxy.core.units import SEED
 
 FIELDS = [field.name for field in dataclasses.fields(RunOptions)]
+
+
+@pytest.mark.parametrize("run", [command, use.command])
+def test_a_seed_that_is_read_otherwise(run):
+    """It is no larger than a profile's and the control API's, which every reader of JSON keeps as it is."""
+    done = CliRunner().invoke(run, ["--seed", str(10**15 + 1), "calm"])
+    assert done.exit_code == 2
+    assert f"{10**15 + 1} is not in the range 0<=x<={10**15}." in done.output
+    assert SEED.parse(10**15) == 10**15
+    with pytest.raises(Invalid, match=f"expected a whole number from 0 to {10**15}"):
+        SEED.parse(10**15 + 1)
 
 
 def test_all_are_declared():

@@ -17,7 +17,7 @@ def test_bad_values(told):
     assert told("description: 7\nhealthy: [x]\nseed: -1\nfaults: []") == [
         "a.yaml:1:14: description: expected text, got 7: put it in quotes",
         "a.yaml:2:10: healthy: expected text, got a list",
-        "a.yaml:3:7: seed: expected a whole number from 0, got -1",
+        "a.yaml:3:7: seed: expected a whole number from 0 to 1000000000000000, got -1",
     ]
 
 

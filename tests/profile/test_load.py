@@ -61,7 +61,7 @@ def test_not_a_profile(told, yaml, problem):
 def test_all_problems_of_all_files(told):
     """Nothing stops at the first problem, nor at the first file."""
     assert told("seed: x\nfaults: [{fault: nope}]", "a: 'b", "faults: [{fault: drop_write}]") == [
-        "a.yaml:1:7: seed: expected a whole number from 0, got 'x'",
+        "a.yaml:1:7: seed: expected a whole number from 0 to 1000000000000000, got 'x'",
         "a.yaml:2:18: unknown fault 'nope', expected one of disconnect, drop_write, latency",
         "b.yaml:1:4: not YAML: this quote is never closed",
         "c.yaml:1:10: fault drop_write needs 'tell' (ok, error)",

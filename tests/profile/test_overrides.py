@@ -92,7 +92,7 @@ def test_default_names_can_be_used(load):
         ("lostack.when.nth=3", 1, "no fault is called 'lostack'; did you mean 'lost-ack'?"),
         ("xyzzy.when.nth=3", 1, "no fault is called 'xyzzy', expected one of lost-ack, latency"),
         ("sed=3", 1, "no fault is called 'sed'; did you mean 'seed'?"),
-        ("seed=x", 6, "seed: expected a whole number from 0, got 'x'"),
+        ("seed=x", 6, "seed: expected a whole number from 0 to 1000000000000000, got 'x'"),
         ("lost-ack.when.nht=3", 15, "unknown field 'nht' in when; did you mean 'nth'?"),
         ("lost-ack.wen.nth=3", 10, "unknown field 'wen' in fault disconnect; did you mean 'when'?"),
         ("lost-ack.nth=3", 10, "unknown field 'nth' in fault disconnect: it belongs under 'when'"),
