@@ -3,7 +3,7 @@
 Takes a rule's `Match`; gives a test of one exchange, and the key that `per: key` counts over.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Literal
@@ -187,15 +187,12 @@ class CompiledMatch:
         """Whether everything but `reply` holds, and the key it holds for (the first, None without keys)."""
         match = self._match
         command = exchange.command
+        keys: Sequence[bytes | None] = command.keys
         if exchange.push:
-            test = match.push or PushTest()
-            # A confirmation was asked for: only who names its kind means it.
-            if command.name not in test.kind and (test.kind or command.name in CONFIRMED):
+            channels = self._channels(exchange)
+            if channels is None:
                 return False, None
-            if test.channel is not None and not any(
-                glob_match(glob, key) for glob in test.channel for key in command.keys
-            ):
-                return False, None
+            keys = channels
         elif not self._names.holds(command.name, command.spec, handshake=exchange.handshake):
             return False, None
         if not self.client_holds(exchange):
@@ -205,11 +202,21 @@ class CompiledMatch:
         by_key = (match.keys, match.slots, match.key_share) != (None, None, None) or (
             match.after is not None and match.after.same == "key"
         )
-        keys: tuple[bytes | None, ...] = command.keys
         for key in keys if by_key else keys[:1] or (None,):
             if (key is None or self.key_holds(key)) and self._around(exchange, key):
                 return True, key
         return False, None
+
+    def _channels(self, push: Exchange) -> Sequence[bytes] | None:
+        """The channel, or the keys, for which a frame nobody asked for is one this rule speaks of; None: it is not."""
+        test, kind, keys = self._match.push or PushTest(), push.command.name, push.command.keys
+        # A confirmation was asked for: only who names its kind means it.
+        if kind not in test.kind and (test.kind or kind in CONFIRMED):
+            return None
+        if test.channel is None:
+            return keys
+        meant = [key for key in keys if any(glob_match(glob, key) for glob in test.channel)]
+        return meant or None
 
     def remembers(self, key: bytes, db: int) -> bool:
         """Whether a rule that answers from the past could answer for this key."""

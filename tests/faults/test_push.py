@@ -96,6 +96,18 @@ def test_invalidations(do):
         assert talk.matched("push") == 1
 
 
+def test_counts_per_key():
+    """Of an invalidation of several keys the first that matches counts, not whichever stands first in it."""
+    rule = (
+        "- {fault: push, do: drop, match: {push: {channel: 'chat:*'}}, when: {per: key, first: 1}}"
+    )
+    with Talk(rule, protocol=3) as talk:
+        for chat in ("chat:1", "chat:2"):
+            talk.upstream(f'>["invalidate" *["user:a" "{chat}"]]')
+            talk.expect_client()
+            talk.expect_fired("push", per=chat, match=1)
+
+
 def test_invalidations_of_another_connection():
     """In RESP2 a client learns of changed keys by a channel: these are invalidations too, and no messages."""
     rules = rule("do: drop", "{kind: invalidate, channel: 'k*'}")
