@@ -14,7 +14,7 @@ The map, in the order a command travels:
           remembering     what keys are before each write (memory)
         pretending        what a cluster's node would answer by itself, where one server is the cluster (slot_map)
         ending            answered, cut off or lost before Redis saw it
-        swallowing        a write the server computes and nobody keeps (swallow: how)
+        swallowing        a write the server computes and nobody keeps (swallow: how; reach: which commands are about their keys alone)
         renewing, past    a time that is not renewed, a read of what was; computing: what all three have computed
                               (rights: whether the client may do it itself)
       returns (reply)     upstream -> client: each reply finds its slot (slot) and settles the modes (modes, transaction, channels)

@@ -64,6 +64,14 @@ _BY_CODE = {
 }
 
 
+#: Modules tell of fewer keys than these have.
+_ALL_KEYS = {
+    "JSON.MGET": ("RO access; index 1; range -2 1 0",),
+    "TDIGEST.MERGE": ("RW access update; index 1; range 0 1 0", "RO access; index 2; keynum 0 1 1"),
+    "CMS.MERGE": ("RW access update; index 1; range 0 1 0", "RO access; index 2; keynum 0 1 1"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class CommandTable:
     """All commands a server knows, by upper-case name, `CONFIG|SET` for a subcommand."""
@@ -207,6 +215,8 @@ def _read_entry(entry: object, base: CommandTable) -> Iterator[CommandSpec]:
     if not keys and first > 0:
         find = FindRange(last - first if last >= 0 else last, step, 0)
         keys = (KeySpec(frozenset(), BeginIndex(first), find),)
+    if name in _ALL_KEYS:
+        keys = tuple(map(KeySpec.parse, _ALL_KEYS[name]))
     spec = CommandSpec(
         name,
         arity,

@@ -12,6 +12,7 @@ from chaosproxy.core.addresses import redirected
 from chaosproxy.core.line import Line
 from chaosproxy.core.live_rule import Chosen
 from chaosproxy.core.passing import TOO_LARGE
+from chaosproxy.core.reach import indexes
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Work
 from chaosproxy.core.transaction import Transaction
@@ -49,7 +50,7 @@ class Computing:
         line, command = self.line, self.work.sent
         if line.asking or not swallow.computable(command, scratch=False):
             return let_pass(line, self.work, self.chosen, "not_computable")
-        scratch = line.db != line.world.scratch_db and swallow.computable(command, scratch=True)
+        scratch = has_scratch(line) and swallow.computable(command, scratch=True)
         if self.aside and line.expect:
             return False
         self.work.waiting = 1
@@ -141,6 +142,23 @@ def carry(
     line.ask_side(packed, line.db, answered)
 
 
+def ask_for_copies(
+    line: Line, work: Work, token: str, now: float, done: Callable[[str, float], None]
+) -> None:
+    """Find out, aside, whether copies can be made of what is at a command's keys; `done` gets why not, '' if they can."""
+
+    def tried(replies: Replies, then: float) -> None:
+        work.waiting = 0
+        array = None if replies is None else swallow.carried_out(replies)
+        if array is not None:
+            done("unknown_reply" if errors_in(array) else "", then)
+        else:
+            done("side_connection" if replies is None else "unknown_reply", then)
+
+    work.waiting = 1
+    carry(line, work, swallow.copying(work.sent, token), now, tried, raws=(), aside=True)
+
+
 def let_pass(line: Line, work: Work, chosen: Chosen, reason: str) -> bool:
     """It cannot be done truthfully: the command is forwarded, and the rule says why it did not act."""
     line.skip(chosen, reason)
@@ -148,9 +166,15 @@ def let_pass(line: Line, work: Work, chosen: Chosen, reason: str) -> bool:
     return True
 
 
+def has_scratch(line: Line) -> bool:
+    """Whether copies may be in the scratch database at all: not of its own clients' keys, and not where an index would take them for these."""
+    world = line.world
+    return line.db != world.scratch_db and not indexes(world.table.specs)
+
+
 def scratch_usable(line: Line) -> bool:
     """Whether the scratch database is one for this client; in its transaction: as far as is known, and it stays out of it."""
-    if line.db == line.world.scratch_db:
+    if not has_scratch(line):
         return False
     transaction = line.modes.transaction
     return transaction is None or (line.means.scratch and not _selects(transaction))

@@ -12,13 +12,14 @@ from chaosproxy.core.command import Command
 from chaosproxy.core.effect import LimitReached
 from chaosproxy.core.line import Line
 from chaosproxy.core.memory import COST, MOST_KEYS, Image, Memory, Taken
+from chaosproxy.core.reach import SWEEPS
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Work
 from chaosproxy.core.syntax import ProtocolError
 from chaosproxy.core.value import decode
 
 #: They change keys that they do not name: what is known of those holds no more.
-_SWEEPS: Final = frozenset({"FLUSHALL", "FLUSHDB", "SWAPDB"})
+_SWEEPS: Final = SWEEPS | {"SWAPDB"}
 
 
 def written_keys(command: Command) -> tuple[bytes, ...]:

@@ -13,7 +13,8 @@ scratch database   The same trick destroys the real key where SELECT fails only 
                    SORT finds weights beside its key: not for it. What a script left there undeclared is found and removed.
 temporary keys     Scripts may name keys they do not declare: not for them. Replies that carry the key are put right.
 client is WATCHing  An EXEC of ours would end its WATCH: the side connection carries the transaction.
-neither            Commands without keys, or that reach beyond their keys (FLUSHALL, MOVE …): a reply of the right type.
+neither            Commands without keys, or that reach beyond their keys (FLUSHALL, MOVE …): a reply of the right type, where that is known
+                   (not of FT.CREATE and what else an index is made of).
 
 An ACL may forbid what this is made of. Without MULTI all of it would be carried out, one by one, and copies would stay; in the
 client's own transaction a request that is refused would spoil all the others. So what is allowed is found out first.
@@ -29,15 +30,12 @@ from typing import Final
 from chaosproxy.core.command import Command, key_slot
 from chaosproxy.core.memory import Image
 from chaosproxy.core.modes import Args
+from chaosproxy.core.reach import stays
 from chaosproxy.core.reply import elements
 from chaosproxy.core.resp import encode_bulk
 from chaosproxy.core.syntax import ProtocolError
 from chaosproxy.core.value import decode
 
-#: They reach beyond the keys they name: never to be tried on a copy.
-_BEYOND: Final = frozenset(
-    {"FLUSHALL", "FLUSHDB", "SWAPDB", "MOVE", "MIGRATE", "RESTORE-ASKING", "DELSLOT", "SFLUSH"}
-)
 NO_IMAGES: Final[Mapping[bytes, Image]] = MappingProxyType({})
 _SCRIPTS: Final = frozenset({"EVAL", "EVALSHA", "FCALL"})
 #: Words of a script that could leave the scratch database.
@@ -224,7 +222,7 @@ def computable(command: Command, *, scratch: bool) -> bool:
     """Whether the server can compute the reply on copies in the scratch database, or else on temporary keys."""
     spec = command.spec
     words = [(arg or b"").upper() for arg in command.args]
-    if spec is None or not command.keys or command.name in _BEYOND or "no_multi" in spec.flags:
+    if spec is None or not command.keys or not stays(command.name) or "no_multi" in spec.flags:
         return False
     match command.name:
         case "COPY":
@@ -295,6 +293,12 @@ def on_temporary_keys(command: Command, token: str, images: Images = NO_IMAGES) 
         names=tuple((new, old) for old, new in names.items()),
         how="reply computed on temporary keys",
     )
+
+
+def copying(command: Command, token: str) -> list[Args]:
+    """Requests that show whether copies can be made of what is at the command's keys, which not every module lets one do."""
+    plan = on_temporary_keys(command, token)
+    return [(b"MULTI",), *plan.before, *plan.after, (b"EXEC",)]
 
 
 def _unique(command: Command) -> list[bytes]:

@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from chaosproxy.core import modes, reply_maker, rights, swallow
-from chaosproxy.core.computing import Replies, carry, let_pass, scratch_usable
+from chaosproxy.core.computing import Replies, ask_for_copies, carry, let_pass, scratch_usable
 from chaosproxy.core.effect import Outcome
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.ending import REFUSED, end, hidden, insert, local
 from chaosproxy.core.line import Line
 from chaosproxy.core.live_rule import Chosen
 from chaosproxy.core.passing import TOO_LARGE
+from chaosproxy.core.reach import is_a_modules
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Element, Slot, Work
 from chaosproxy.core.value import errors_in
@@ -63,6 +64,8 @@ class _Swallowing:
                 return self._make_up(now)
             if not line.means.allow(scratch=scratch):
                 return self._make_up(now, NO_COPIES)
+            if self._made(now) is None:
+                return self._try_copies(scratch, now)
             self._queue(self._plan(scratch=scratch), now)
             return True
         if line.modes.watching and line.expect:
@@ -130,6 +133,8 @@ class _Swallowing:
                 self._make_up(then, errors_in(array or replies))
             elif self.waits and swallow.is_null(array[index - 1]):
                 self._let_pass("blocking")
+            elif array[index - 1][:1] == b"-" and is_a_modules(self.work.sent.name):
+                self._let_pass("unknown_reply")  # of keys that a module does not tell of there are no copies
             else:
                 how = plan.how + self._clean(plan, array, then)
                 self._reply(plan.restore(array[index - 1]), how, then)
@@ -257,6 +262,19 @@ class _Swallowing:
         return let_pass(self.line, self.work, self.chosen, reason)
 
     # -- inside the client's transaction
+
+    def _try_copies(self, scratch: bool, now: float) -> bool:
+        """Queue the write if copies can be made: once one has failed inside nobody knows the reply. False: not yet."""
+
+        def tried(why_not: str, then: float) -> None:
+            if why_not:
+                self._let_pass(why_not)
+            else:
+                self._queue(self._plan(scratch=scratch), then)
+
+        if not self.line.expect:
+            ask_for_copies(self.line, self.work, self._token, now, tried)
+        return False
 
     def _queue(self, plan: swallow.Plan, now: float, instead: bytes | None = None) -> None:
         """Inside the client's transaction the write runs on its copies; only its element is seen, or what is put `instead`."""

@@ -15,12 +15,12 @@ from chaosproxy.core.effect import LimitReached
 from chaosproxy.core.failover import Failover
 from chaosproxy.core.line import Line
 from chaosproxy.core.memory import MOST_KEYS
+from chaosproxy.core.reach import SWEEPS, is_about_keys
 from chaosproxy.core.remembering import kept, questions, read, written_keys
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Work
 from chaosproxy.core.undo import EVERYTHING, Place, UndoLog, Written
 
-_SWEEPS: Final = frozenset({"FLUSHALL", "FLUSHDB"})
 _SCRIPTS: Final = frozenset({"EVAL", "EVALSHA", "FCALL"})
 #: What they answer if they find nothing to do is 0.
 _IN_VAIN: Final = frozenset({
@@ -100,8 +100,10 @@ def _places(work: Work) -> tuple[list[Place], str]:
         ], "queued_before"  # the profile came into force: what it changes nobody knows
     if command.spec is None or not command.spec.is_write or work.swallowed is not None:
         return [], ""
-    if command.name in _SWEEPS:
+    if command.name in SWEEPS:
         return [EVERYTHING], "sweeps"
+    if not is_about_keys(command.name):
+        return [EVERYTHING], "no_keys"
     if command.name == "SWAPDB":
         return [EVERYTHING], ""
     if not work.whole:

@@ -111,6 +111,25 @@ def test_writes():
     assert not any({"write", "readonly"} <= spec.flags for spec in TABLE.specs.values())
 
 
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("TDIGEST.MERGE to 2 a b OVERRIDE", [1, 3, 4]),
+        ("CMS.MERGE to 1 a WEIGHTS 1", [1, 3]),
+        ("JSON.MGET a b $", [1, 2]),
+        ("JSON.SET a $ 1", [1]),
+    ],
+)
+def test_keys_of_modules(text, keys):
+    """More than the module says of them, where it says too little."""
+    name = text.split()[0].lower().encode()
+    entry = [name, -2, [b"write", b"module"], 1, 1, 1, [], [], [], []]
+    table = CommandTable.from_reply([entry], TABLE)
+    spec = table.find(words(text))
+    assert spec is not None
+    assert list(table.key_positions(spec, words(text))) == keys
+
+
 # --- live servers ---------------------------------------------------------------------------------
 
 

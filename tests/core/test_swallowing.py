@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.ending import ENDED
 from tests.conversation import GATE, PROVEN, Talk, begin
 
@@ -94,6 +95,10 @@ TABLE = "reply made from the reply table"
 
 def drop(commands: str) -> str:
     return f"- {{fault: drop_write, tell: ok, match: {{commands: {commands}}}}}"
+
+
+#: What the side connection says to the transaction that shows that one key can be copied.
+COPIED = ("+OK", *["+QUEUED"] * 3, "*[:0 :1 :1]")
 
 
 def queued(count: int, result: str | bytes) -> list[str | bytes]:
@@ -506,6 +511,7 @@ def test_a_script_in_a_transaction():
         with Talk(drop("EVAL")) as talk:
             begin(talk)
             talk.client("EVAL return:1 1 k")
+            talk.side(*COPIED)
             talk.heard("upstream")
             talk.upstream(*["+QUEUED"] * 6)
             talk.client("EXEC")
@@ -517,6 +523,104 @@ def test_a_script_in_a_transaction():
             if left:
                 talk.expect_side("DEL other", db=15)
                 talk.side(":1")
+
+
+@pytest.mark.parametrize(
+    ("answers", "why"),
+    [
+        (("+OK", *["+QUEUED"] * 3, "*[:0 -ERR :0]"), "unknown_reply"),
+        (("+OK", *["+QUEUED"] * 3, "-EXECABORT no"), "unknown_reply"),
+        ((), "side_connection"),
+    ],
+)
+def test_a_script_whose_keys_cannot_be_copied(answers, why):
+    """In a transaction that is known too late: it is found out aside, and the script passes."""
+    with Talk(drop("EVAL")) as talk:
+        begin(talk)
+        talk.client("EVAL return:1 1 k")
+        talk.expect_upstream()
+        copy = re.search(rb"k\S*:chaosproxy:[^\r]*", talk._asked[-1].requests[1])[0].decode()
+        talk.expect_side("MULTI", f"DEL {copy}", f"COPY k {copy} REPLACE", f"DEL {copy}", "EXEC")
+        talk.side(*answers)
+        talk.expect_upstream("EVAL return:1 1 k")
+        assert talk.skipped("drop_write") == [why]
+
+
+def test_a_script_behind_what_is_not_answered():
+    """Whether its keys can be copied is asked once what the client sent before it is done."""
+    with Talk(drop("EVAL")) as talk:
+        begin(talk)
+        talk.client("SET k v", "EVAL return:1 1 k")
+        talk.expect_upstream("SET k v")
+        assert talk._asked == []
+        talk.upstream("+QUEUED")
+        talk.expect_client("+QUEUED")
+        talk.side(*COPIED)
+        assert b"COPY" in talk.heard("upstream")
+
+
+# -- modules
+
+
+def with_modules(**how) -> Talk:
+    """A server that has these commands of modules too; all writes are dropped."""
+    entries = [
+        [name, -2, [b"write", b"module"], 1, 1, 1, [], [], [], []]
+        for name in (b"json.set", b"nosuch.set", *how.pop("more", ()))
+    ]
+    talk = Talk("- {fault: drop_write, tell: ok}", **how)
+    live = CommandTable.from_reply(entries, talk.world.table)
+    talk.world.learn(CommandTable(talk.world.table.specs | live.specs))
+    return talk
+
+
+def test_a_modules_write():
+    """It is tried on a copy, as any other."""
+    with with_modules() as talk:
+        talk.client("JSON.SET k v")
+        talk.expect_upstream(*GATE)
+        talk.upstream(*PROVEN)
+        talk.expect_upstream(*[line.replace("RPUSH k a", "JSON.SET k v") for line in PLAN])
+        talk.upstream(*queued(5, "*[:1 +OK +OK :1 +OK]"))
+        talk.expect_client("+OK")
+        talk.expect_fired("drop_write", applied="no", told="ok")
+
+
+def test_a_modules_error():
+    """It may be of a key that was not copied, as the module does not tell of it: the write passes, and the server says."""
+    with with_modules() as talk:
+        talk.client("JSON.SET k v")
+        talk.expect_upstream(*GATE)
+        talk.upstream(*PROVEN)
+        talk.heard("upstream")
+        talk.upstream(*queued(5, "*[:1 +OK -ERR :1 +OK]"))
+        talk.expect_upstream("JSON.SET k v")
+        assert talk.skipped("drop_write") == ["unknown_reply"]
+
+
+def test_a_write_of_who_knows_which_module():
+    """It may do more than the keys show, and would do that on copies too."""
+    with with_modules() as talk:
+        talk.client("NOSUCH.SET k v")
+        talk.expect_upstream("NOSUCH.SET k v")
+        assert talk.skipped("drop_write") == ["unknown_reply"]
+
+
+def test_where_there_are_indexes():
+    """They would take a copy in another database for the key itself: copies have names of their own. Scripts pass."""
+    with with_modules(more=(b"ft.create",)) as talk:
+        talk.client("RPUSH k a")
+        talk.expect_upstream(*GATE)
+        talk.upstream(*PROVEN)
+        heard = talk.heard("upstream")
+        assert b":chaosproxy:" in heard
+        assert b"SELECT" not in heard
+        talk.upstream(*queued(4, "*[:0 :1 :7 :1]"))
+        talk.expect_client(":7")
+        talk.expect_fired("drop_write", applied="no", told="ok")
+        talk.client("FT.CREATE idx SCHEMA x TEXT", "EVAL return:1 1 k")
+        talk.expect_upstream("FT.CREATE idx SCHEMA x TEXT", "EVAL return:1 1 k")
+        assert talk.skipped("drop_write") == ["unknown_reply"] * 2
 
 
 def test_a_transaction_that_selects():

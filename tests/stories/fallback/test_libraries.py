@@ -5,8 +5,8 @@ Takes both in named versions, under the profiles of this story; gives what each 
 
 import pytest
 
+from tests import modules
 from tests.clients import installs
-from tests.stories import modules
 from tests.stories.counting import VOID_FOR_EACH, Broken, Void
 from tests.stories.fallback.scenes import BOT, SCENES, Place, Pod, Scene, conversation
 from tests.stories.stage import Stage

