@@ -693,17 +693,17 @@ async def test_started_anew(browser, redis, tmp_path, count):
 
 async def test_token(browser, redis, tmp_path):
     """Without the token there is nothing to see; it is asked for, kept for the tab alone, and never in an address."""
-    with start_proxy(redis.url, MIXED, "--control-token", "open sesame", patient=True) as proxy:
+    with start_proxy(redis.url, MIXED, "--control-token", "öffne dich 🔑", patient=True) as proxy:
         async with viewing(browser, proxy, tmp_path, errors=("401",)) as view:
             dialog = view.page.get_by_role("dialog", name="A token is needed")
             await expect(dialog).to_be_visible()
             await expect(view.page.get_by_label("Token", exact=True)).to_be_focused()
             await view.page.keyboard.press("Escape")
             await expect(dialog).to_be_visible()
-            await view.page.get_by_label("Token", exact=True).fill("open barley")
+            await view.page.get_by_label("Token", exact=True).fill("öffne dich 🔒")
             await view.page.keyboard.press("Enter")
             await expect(view.page.get_by_text("That token was refused.")).to_be_visible()
-            await view.page.get_by_label("Token", exact=True).fill("open sesame")
+            await view.page.get_by_label("Token", exact=True).fill("öffne dich 🔑")
             await view.page.get_by_role("button", name="Go on").click()
             await expect(dialog).to_be_hidden()
             await expect(view.fact("Profile")).to_have_text("test")
@@ -717,7 +717,7 @@ async def test_token(browser, redis, tmp_path):
             await expect(dialog).to_be_hidden()
             kept = await view.page.evaluate("[localStorage.length, document.cookie, location.href]")
             assert kept == [0, "", proxy.control + "/"]
-            assert not [url for url in view.asked if "sesame" in url]
+            assert not [url for url in view.asked if "ffne" in url]
             other = await view.page.context.new_page()
             await other.goto(proxy.control + "/")
             await expect(other.get_by_role("dialog")).to_be_visible()

@@ -41,12 +41,15 @@ async function newToken(refused) {
   }
 }
 
+/** UTF-8 as a header takes it, a character for each byte: fetch sends some characters otherwise, and others not at all. */
+const asBytes = (text) => String.fromCharCode(...new TextEncoder().encode(text));
+
 /** Ask a route; gives its JSON, or its text if it is none. Raises Refused. */
 export async function ask(method, path, { body, patience = PATIENCE } = {}) {
   for (;;) {
     const sent = token;
     const headers = { Accept: "application/json" };
-    if (sent !== null) headers.Authorization = `Bearer ${sent}`;
+    if (sent !== null) headers.Authorization = `Bearer ${asBytes(sent)}`;
     if (body !== undefined) headers["Content-Type"] = "application/json";
     let answer;
     let said;
