@@ -104,7 +104,7 @@ FAULTS = [
     "fault: reply, at: after_apply, error: made up",
     "fault: reply, at: after_apply, value: made",
     "fault: disconnect, at: after_reply, ~reply: {type: simple}",
-    "fault: latency, at: after_apply, delay: 100ms, ~after: {command: SET}",
+    "fault: latency, at: after_apply, delay: 100ms, ~after: {command: SET, same: connection}",
     "fault: run, at: after_apply, commands: [[DEL, x]], ~connection: {state: subscribed}",
     "fault: drop_write, tell: ok",
     "fault: drop_write, tell: error",
