@@ -41,8 +41,8 @@ class StaleRead(Fault):
             raise Invalid("give exactly one of lag and behind")
 
     def watches(self) -> tuple[str, ...]:
-        """Every write: before it the key is taken down."""
-        return ("@write",)
+        """Every write: before it the key is taken down. Of scripts the server's table does not say that they are one."""
+        return ("@write", "EVAL", "EVALSHA", "FCALL")
 
     def new_state(self) -> Memory:
         """What keys were."""

@@ -541,3 +541,22 @@ def test_beside_a_model(bench, resp, behind):
                         expected = b"+QUEUED\r\n*1\r\n" + then[look]
                         assert in_transaction(client, (look, key)) == expected
         assert set(server.ask("KEYS", "*")) <= {b"{t}a", b"{t}b"}
+
+
+@both
+def test_what_a_script_writes(any_server, resp):
+    """Scripts write to the keys that they declare, and that is remembered as any write is, whatever else a profile looks at."""
+    script = "return redis.call('SET', KEYS[1], ARGV[1])"
+    rules = "faults:\n- {fault: stale_read, match: {commands: GET}, behind: 1}\n"
+    with serve_proxy(any_server.url, rules) as proxy, proxy.connect(resp=resp) as wire:
+        wire.ask("SET", "k", "a")
+        digest = wire.ask("SCRIPT", "LOAD", script)
+        for words, value in (("EVAL", script), "b"), (("EVALSHA", digest), "c"):
+            before = any_server.ask("GET", "k")
+            wire.ask(*words, 1, "k", value)
+            assert wire.ask("GET", "k") == before
+            assert any_server.ask("GET", "k") == value.encode()
+        before = any_server.ask("GET", "k")
+        wire.send_bytes(encode("MULTI") + encode("EVAL", script, 1, "k", "d") + encode("EXEC"))
+        wire.read(3)
+        assert wire.ask("GET", "k") == before
