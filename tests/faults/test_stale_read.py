@@ -83,8 +83,16 @@ def test_what_is_remembered():
     """No more than can be asked for."""
     assert StaleRead(lag=2.0).new_state() == Memory(span=2.0)
     assert StaleRead(behind=3).new_state() == Memory(writes=3)
-    assert StaleRead(behind=3).watches() == ("@write",)
     assert not StaleRead(behind=3).needs_scratch
+
+
+def test_whose_keys_are_taken_down():
+    """Those of everything that may write, scripts as well, of which the server's table does not say so."""
+    with Talk("- {fault: stale_read, match: {commands: GET}, behind: 1}") as talk:
+        engine = talk.world.engine
+        for name, spec in TABLE.specs.items():
+            assert engine.watches(name.partition("|")[0]) >= spec.is_write
+        assert not engine.watches("EVAL_RO")
 
 
 @pytest.mark.parametrize("fault", [StaleRead(), StaleRead(lag=1.0, behind=1)])
