@@ -3,7 +3,7 @@
 Takes the command at the head of a line; gives the answer, or None where the server's own is the right one.
 
 A node answers CLUSTER's questions, sends away who asks for a slot of another node (MOVED), refuses keys of several slots at once,
-and knows one database only; that it is a node of a cluster stands in the server's own INFO and HELLO. ASKING opens it for one command. A slot moves when a fault tells a client so (`error: MOVED`).
+also in one transaction, and knows one database only; that it is a node of a cluster stands in the server's own INFO and HELLO. ASKING opens it for one command. A slot moves when a fault tells a client so (`error: MOVED`).
 """
 
 from chaosproxy.core import modes, slot_map
@@ -32,7 +32,7 @@ def answers(line: Line, work: Work, now: float) -> bool:
         return False
     if work.final is not None and not isinstance(work.final[1], Swallow | NoRenewal | Past):
         return False
-    found = _answer(seat, seat.slots, work.exchange.command, line.modes.protocol)
+    found = _answer(seat, seat.slots, work.exchange.command, line.modes)
     if found is None:
         work.retold = slot_map.RETOLD.get(work.name.upper)
         return False
@@ -45,10 +45,46 @@ def answers(line: Line, work: Work, now: float) -> bool:
     return True
 
 
-def _answer(seat: Seat, slots: SlotMap, command: Command, protocol: int) -> Answer | None:
+def _answer(seat: Seat, slots: SlotMap, command: Command, state: modes.Modes) -> Answer | None:
     asking, seat.asking = seat.asking, False
+    queued = state.transaction is not None
+    if not queued:
+        seat.queued, seat.spoiled = frozenset(), False
     if command.spec is not None and not command.spec.takes(len(command.args)):
+        seat.spoiled = True
         return None
+    # Who subscribed in RESP2 is sent to another node by this one, and refused all else by the server.
+    own = None if state.limited else _own(seat, slots, command, state.protocol)
+    if own is not None:
+        return own
+    wanted = frozenset(map(key_slot, (*command.keys, *_shard_channels(command))))
+    if queued and command.name == "EXEC":
+        wanted = seat.queued
+    found = _sent_away(seat, slots, wanted, asking=asking)
+    if found is not None or command.spec is None:
+        seat.spoiled = True
+    elif not seat.spoiled and command.name != "WATCH":
+        seat.queued |= wanted
+    return found or (None if state.limited else _elsewhere(command))
+
+
+def _sent_away(
+    seat: Seat, slots: SlotMap, wanted: frozenset[int], *, asking: bool
+) -> Answer | None:
+    """What a node refuses that is about these slots."""
+    if len(wanted) > 1:
+        return Answer(encode_error(TEXTS["CROSSSLOT"].encode()), refusal=True)
+    for slot in wanted:
+        owner = slots.owner(slot)
+        if owner != seat.node and not asking:
+            return Answer(
+                encode_error(f"MOVED {slot} {seat.address(owner)}".encode()), refusal=True
+            )
+    return None
+
+
+def _own(seat: Seat, slots: SlotMap, command: Command, protocol: int) -> Answer | None:
+    """What a node answers by itself, whoever has which slot."""
     words = [(arg or b"").upper() for arg in command.args[:3]]
     match words:
         case [b"ASKING"]:
@@ -63,16 +99,7 @@ def _answer(seat: Seat, slots: SlotMap, command: Command, protocol: int) -> Answ
         case [b"CLUSTER", what, *more]:
             raw = _told(seat, slots, what, command.args[2] if more else None, protocol)
             return None if raw is None else Answer(raw)
-    wanted = {key_slot(key) for key in (*command.keys, *_shard_channels(command))}
-    if len(wanted) > 1:
-        return Answer(encode_error(TEXTS["CROSSSLOT"].encode()), refusal=True)
-    for slot in wanted:
-        owner = slots.owner(slot)
-        if owner != seat.node and not asking:
-            return Answer(
-                encode_error(f"MOVED {slot} {seat.address(owner)}".encode()), refusal=True
-            )
-    return _elsewhere(command)
+    return None
 
 
 def _elsewhere(command: Command) -> Answer | None:
@@ -116,6 +143,8 @@ def _told(
 def _give(line: Line, work: Work, answer: Answer, now: float) -> None:
     """Give the client a node's answer, as if the server had given it: rules that look at replies look at this one too."""
     transaction = line.modes.transaction
+    if transaction is not None and work.name.upper == b"EXEC":
+        hidden(line, (b"DISCARD",), now)
     if transaction is not None and work.name.upper not in modes.NEVER_QUEUED:
         raw = answer.raw
         if answer.refusal:

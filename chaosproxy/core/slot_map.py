@@ -47,6 +47,7 @@ class Seat:
     """What one connection sees of the nodes: it is with the node `node`, and reaches all of them at `host` and their `ports`.
 
     `slots` None: a real cluster answers for itself. `asking`: the next command is meant for a slot that is on its way here.
+    `queued`: the slots of the transaction's commands so far, up to one that was refused (`spoiled`): behind that none is queued.
     """
 
     host: bytes
@@ -54,6 +55,8 @@ class Seat:
     node: int
     slots: SlotMap | None = None
     asking: bool = field(default=False)
+    queued: frozenset[int] = frozenset()
+    spoiled: bool = False
 
     def address(self, node: int) -> str:
         """Where a node is, as redirections tell it."""

@@ -113,6 +113,18 @@ def test_what_is_no_request(command):
         check(talk, f"GET {THERE}", "-MOVED 5061 h:7000")
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["SELECT 1", "SWAPDB 0 1", f"MOVE {HERE} 1", f"COPY {HERE} {HERE} DB 1", "READONLY", "ASKING", "CLUSTER MYID", f"CLUSTER KEYSLOT {HERE}"],
+)  # fmt: skip
+def test_who_subscribed(command):
+    """In RESP2 it is sent away as anybody, and the rest is the server's to refuse."""
+    with Talk(seat=sit()) as talk:
+        talk.handshake("SUBSCRIBE ch", '*["subscribe" "ch" :1]')
+        check(talk, f"GET {THERE}", "-MOVED 5061 h:7000")
+        talk.handshake(command, "-ERR Can't execute it in this context")
+
+
 @pytest.mark.parametrize("protocol", [2, 3])
 def test_questions(protocol):
     """CLUSTER's questions are answered here; what is not known of is the server's to refuse."""
@@ -230,6 +242,42 @@ def test_transactions():
         talk.expect_upstream("EXEC")
         talk.upstream("*[ $-1 ]")
         talk.expect_client("+OK", "+QUEUED", "+QUEUED", f'*[ "{node_id(1).decode()}" $-1 ]')
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_transaction_in_several_slots(moved, protocol):
+    """What is queued is of one slot, else EXEC is refused; so it is once that slot has moved. The next transaction knows nothing of it."""
+    seat = sit()
+    with Talk(seat=seat, protocol=protocol) as talk:
+        talk.handshake("MULTI", "+OK")
+        talk.handshake(f"SET {HERE} 1", "+QUEUED")
+        if moved:
+            seat.heed(b"-MOVED 12182 h:7000\r\n")
+        else:
+            talk.handshake("INCR qux", "+QUEUED")
+        talk.handshake("PING", "+QUEUED")
+        no = (
+            "-MOVED 12182 h:7000"
+            if moved
+            else "-CROSSSLOT Keys in request don't hash to the same slot"
+        )
+        talk.client("EXEC")
+        talk.expect_upstream("DISCARD")
+        talk.upstream("+OK")
+        talk.expect_client(no)
+        talk.handshake("MULTI", "+OK")
+        talk.handshake("INCR qux", "+QUEUED")
+        talk.handshake(
+            f"WATCH {HERE if not moved else 'k1'}", "-ERR WATCH inside MULTI is not allowed"
+        )
+        talk.handshake("EXEC", "*[:1]")
+        # Behind what is refused nothing is queued.
+        talk.handshake("MULTI", "+OK")
+        talk.handshake("NOSUCH" if moved else "GET", "-ERR no")
+        talk.handshake("INCR qux", "+QUEUED")
+        talk.handshake("INCR k1", "+QUEUED")
+        talk.handshake("EXEC", "-EXECABORT Transaction discarded because of previous errors.")
 
 
 def test_no_reply_wanted():
