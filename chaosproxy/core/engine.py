@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from chaosproxy.core.barrier import Barrier
 from chaosproxy.core.command_table import CommandSpec, CommandTable
+from chaosproxy.core.decision import Position
 from chaosproxy.core.effect import Effect
 from chaosproxy.core.failover import Failover
 from chaosproxy.core.live_rule import Chosen, LiveRule
@@ -77,6 +78,7 @@ class Engine:
     def _live(self, rule: Rule, first: int) -> LiveRule:
         match = CompiledMatch(rule.match, self.seed, rule.name, self._fired_at, first)
         counter = Counter(rule.when, self.seed, rule.name, self.since, self.recording, first)
+        counter.late = rule.at is not Position.BEFORE_FORWARD
         return LiveRule(rule, match, counter, self.generation, self.since)
 
     def _fired_at(self, name: str) -> float | None:

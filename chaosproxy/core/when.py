@@ -22,13 +22,13 @@ UNCOUNTED: Final = ("disabled", "not_armed", "window")
 ALL: Final = 1 << 62
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Turn:
     """A match that is to be acted on.
 
     `match` is its number, `stream` the key of its random stream, `draw` the roll of `chance` if there was one. `per` is what
     the rule counts over ('' for the whole fault), `ordinal` how many matches came there since the profile came into force,
-    counted or not. `delay` is set in a replay: the seconds that were recorded.
+    counted or not. `delay` is set in a replay: the seconds that were recorded. `spent`: it counts for `limit`.
     """
 
     match: int
@@ -37,6 +37,7 @@ class Turn:
     per: str
     ordinal: int
     delay: float | None = None
+    spent: bool = True
 
 
 @dataclass(slots=True)
@@ -58,7 +59,7 @@ class Counter:
 
     __slots__ = (
         "_allowances", "_armed", "_before", "_counted", "_counts", "_divided", "_enabled", "_name", "_numbered", "_prefix", "_reason",
-        "_recording", "_requests", "_rolls", "_seen", "_selected", "_since", "_timed", "_when", "allowance", "spends",
+        "_recording", "_requests", "_rolls", "_seen", "_selected", "_since", "_timed", "_when", "allowance", "late", "spends",
     )  # fmt: skip
 
     def __init__(  # noqa: PLR0917 - what a rule is made with
@@ -89,6 +90,8 @@ class Counter:
         self._requests = 0
         #: Whether each act takes one of the requests.
         self.spends = True
+        #: Whether it is known only later if a match can be acted on: what `limit` says is asked then (`spend`).
+        self.late = False
         # By reason. Of the one in use: which, and how much of it is counted here.
         self._allowances: dict[str, Allowance] = {}
         self._reason, self._counted = "", 0
@@ -157,10 +160,26 @@ class Counter:
         selected = self._selected.get(per, 0)
         if when.limit is not None and selected >= when.limit:
             return "limit"
-        self._selected[per] = selected + 1
+        self._selected[per] = selected + (not self.late)
         if when.trigger is not None and self.spends:
             self._requests -= 1
-        return Turn(number, f"{self._prefix}{per}/{number}", draw, per, ordinal)
+        stream = f"{self._prefix}{per}/{number}"
+        return Turn(number, stream, draw, per, ordinal, spent=not self.late)
+
+    def spend(self, turn: Turn) -> bool:
+        """A match can be acted on: whether it may, for others may have been meanwhile.
+
+        So a match that comes while it is open whether those before it can be acted on is not refused for their sake.
+        """
+        selected, limit = self._selected.get(turn.per), self._when.limit
+        if turn.spent or selected is None:
+            return True
+        if limit is not None and selected >= limit:
+            return False
+        self._settle()
+        self._selected[turn.per] = selected + 1
+        turn.spent = True
+        return True
 
     @property
     def counts_all_alike(self) -> bool:
@@ -243,7 +262,7 @@ class Counter:
         if self._recording is None and turn.ordinal:
             self._settle()
             if turn.per in self._selected:
-                self._selected[turn.per] -= 1
+                self._selected[turn.per] -= turn.spent
             self._requests += self._when.trigger is not None and self.spends
 
     def _scope(self, exchange: Exchange, key: bytes | None) -> str:

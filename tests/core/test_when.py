@@ -54,6 +54,49 @@ def test_counts(when, taken):
     assert takes(when, 6) == taken
 
 
+def test_limit_once_it_is_known(monkeypatch):
+    """Where it is known later only whether a match can be acted on, the limit is of those that can, in the order in which that is known."""
+    counter = Counter(When(limit=1, per="key"), 7, "rule", 0.0)
+    counter.late = True
+    first, second, third = (counter.take(exchange(), b"k", 5.0) for _ in range(3))
+    counter.give_back(first)
+    assert counter.spend(second)
+    assert not counter.spend(third)
+    assert number(counter) == "limit"
+    counter.give_back(third)
+    counter.give_back(second)
+    assert number(counter) == 5
+    fifth = counter.take(exchange(), b"k", 5.0)
+    monkeypatch.setattr(when_module, "MOST_SCOPES", 1)
+    number(counter, b"another")
+    assert counter.spend(fifth)  # of a key that is forgotten nothing is counted
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("queued", [True, False])
+def test_limit_in_a_pipeline(at_once, queued):
+    """What cannot be changed takes nothing from the limit, whether the next command comes before that is known or after."""
+    rule = (
+        "- {fault: reply, truncate: 1, match: {commands: GET}, when: {limit: 1}, at: after_apply}"
+    )
+    with Talk(rule) as talk:
+        if queued:
+            talk.handshake("MULTI", "+OK")
+        names = [f"GET {key}" for key in "abc"]
+        for some in [names] if at_once else [[name] for name in names]:
+            talk.client(*some)
+            for each in some:
+                talk.heard("upstream")
+                talk.upstream("+QUEUED" if queued else "$-1" if each == "GET a" else '"long"')
+        if queued:
+            talk.client("EXEC")
+            talk.heard("upstream")
+            talk.upstream('*[$-1 "long" "long"]')
+        assert talk.heard("client").endswith(b"$-1\r\n$1\r\nl\r\n$4\r\nlong\r\n")
+        talk.expect_fired("reply", keys=(b"b",), match=2)
+        assert talk.skipped("reply") == ["not_applicable", "limit"]
+
+
 def test_per_key_and_connection():
     """Each key, or connection, is counted apart; commands without a key count together."""
     counter = Counter(When(nth=(2,), per="key"), 7, "rule", 0.0)
