@@ -40,7 +40,7 @@ from chaosproxy.core.repeating import repeat_behind
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Slot, Told, Work
 from chaosproxy.core.value import errors_in
-from chaosproxy.core.vanishing import OVER, vanish
+from chaosproxy.core.vanishing import OVER, vanish, waits_for_others
 
 MAX_REACHED = "let go because max was reached"
 NOT_KNOWN = "the connection ended before it was known whether it happened"
@@ -179,16 +179,18 @@ def has_run(line: Line, work: Work, now: float) -> bool:
     What goes aside may not be ahead of what the client sent before: it waits until that is answered.
     """
     here = _takes_ours(line, work)
-    if not work.running:
+    first = not work.running
+    if first:
         leaving = _leaving(work)
         aside = not here and (work.runs or remembering.concerns(line, work))
         if line.expect and (leaving or aside):
             return False
-        if any(_waits_for_others(line, each) for each in leaving):
+        if any(waits_for_others(line, each) for each in leaving):
             return False
         work.running = True
+    if first or work.ran < len(work.runs):
         _run_before(line, work, now)
-        if not here:
+        if not here and work.ran == len(work.runs):
             remembering.take_down(line, work, now, aside=True)
     if work.waiting:
         return False
@@ -203,8 +205,11 @@ def _takes_ours(line: Line, work: Work) -> bool:
 
 
 def _run_before(line: Line, work: Work, now: float) -> None:
-    """Carry out what is to run exactly before this command, on its own connection where that is possible."""
-    for chosen, run in work.runs:
+    """Carry out what is to run exactly before this command, on its own connection where that is possible: keys go by another one."""
+    mixed = _is_mixed(work)
+    while work.ran < len(work.runs) and not (mixed and work.waiting):
+        chosen, run = work.runs[work.ran]
+        work.ran += 1
         told = Told(chosen)
         work.told.append(told)
         if isinstance(run, Vanish):
@@ -213,16 +218,22 @@ def _run_before(line: Line, work: Work, now: float) -> None:
             _run(line, work, told, run, now)
 
 
+def _is_mixed(work: Work) -> bool:
+    """Whether keys go, and commands run: each waits for the one before it then."""
+    return len({type(run) for _, run in work.runs}) > 1
+
+
 def _run(line: Line, work: Work, told: Told, run: Run, now: float) -> None:
     requests = run.requests(told.chosen.key)
     here = _takes_ours(line, work) and run.where == "upstream"
     # What follows on the same connection comes after it anyway.
-    work.waiting += not here
+    waits = not here or _is_mixed(work)
+    work.waiting += waits
     told.detail = "" if here else NOT_KNOWN
 
     def done(replies: Sequence[bytes] | None, then: float) -> None:
         del then
-        work.waiting -= not here
+        work.waiting -= waits
         why = "" if replies is not None else line.world.unanswered(run.where)
         _ran(line, work, told, "run", why, errors_in(replies or ()))
 
@@ -240,16 +251,6 @@ def _leaving(work: Work) -> list[tuple[int, bytes]]:
         for chosen, run in work.runs
         if isinstance(run, Vanish)
     ]
-
-
-def _waits_for_others(line: Line, key: tuple[int, bytes]) -> bool:
-    """Whether another command has this key going already: a second end would put off the first."""
-    waiting = line.world.vanishing.get(key)
-    if waiting is None:
-        return False
-    if line.connection not in waiting:
-        waiting.append(line.connection)
-    return True
 
 
 def _vanish(line: Line, work: Work, told: Told, run: Vanish) -> None:

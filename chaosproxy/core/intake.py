@@ -285,8 +285,7 @@ class Intake:
         line = self.line
         waits = work.stage in (Stage.SETTLE, Stage.DELAY)
         dropped = [chosen for chosen, _ in work.holds if waits]
-        if not work.running:
-            dropped += [chosen for chosen, _ in work.runs]
+        dropped += [chosen for chosen, _ in work.runs[work.ran :]]
         if work.final is not None:
             dropped.append(work.final[0])
         if work.stage is Stage.HOLD:

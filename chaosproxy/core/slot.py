@@ -74,6 +74,7 @@ class Work:
     holds: list[tuple[Chosen, float]] = field(default_factory=list)
     tickets: list[tuple[Chosen, Barrier, Ticket]] = field(default_factory=list)
     running: bool = False
+    ran: int = 0
     repeats: list[tuple[Chosen, Repeat]] = field(default_factory=list)
     paces: list[tuple[Told, Pace]] = field(default_factory=list)
     pieces: deque[bytes] = field(default_factory=deque)

@@ -46,6 +46,16 @@ def vanish(  # noqa: PLR0917 - one call's worth of what is at hand
     _Vanishing(line, key, db, how, done, on_gone).ask()
 
 
+def waits_for_others(line: Line, key: tuple[int, bytes]) -> bool:
+    """Whether another command has this key going already: a second end would put off the first."""
+    waiting = line.world.vanishing.get(key)
+    if waiting is None:
+        return False
+    if line.connection not in waiting:
+        waiting.append(line.connection)
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class _Vanishing:
     """One key on its way out."""

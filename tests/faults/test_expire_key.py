@@ -111,6 +111,54 @@ def test_what_was_sent_before_comes_first(mode, way, how, protocol):
         assert [(touched.how, touched.count) for touched in talk.touched()] == [(how, 1)]
 
 
+RUN = "- {fault: run, match: {commands: GET}, at: before_forward, commands: [[SET, k, w]]}\n"
+GO = "- {fault: expire_key, match: {commands: GET}, mode: evict}\n"
+
+
+def test_before_what_runs():
+    """Where commands run too, it is one after the other, in the profile's order: they find the key gone."""
+    with Talk(GO + RUN) as talk:
+        talk.client("GET k")
+        talk.side(CONFIG)
+        talk.expect_upstream()
+        talk.side(":1")
+        talk.expect_upstream("SET k w")
+        talk.upstream("+OK")
+        talk.expect_upstream("GET k")
+        talk.upstream('"w"')
+        talk.expect_client('"w"')
+        assert {fired.fault for fired in talk.events()} == {"expire_key", "run"}
+
+
+def test_after_what_runs():
+    """And the other way round: nothing goes before they have run."""
+    with Talk(RUN + GO) as talk:
+        talk.client("GET k")
+        talk.expect_upstream("SET k w")
+        with pytest.raises(AssertionError, match="asked nothing"):
+            talk.side(CONFIG)
+        talk.upstream("+OK")
+        talk.side(CONFIG)
+        talk.side(":1")
+        talk.expect_upstream("GET k")
+        talk.upstream("$-1")
+        talk.expect_client("$-1")
+
+
+def test_what_has_not_run_at_a_switch():
+    """What waits its turn when another profile comes has not happened."""
+    with Talk(GO + RUN) as talk:
+        talk.client("GET k")
+        talk.switch()
+        talk.side(CONFIG)
+        talk.side(":1")
+        talk.expect_upstream("GET k")
+        talk.upstream("$-1")
+        talk.expect_client("$-1")
+        talk.expect_fired("expire_key")
+        assert talk.skipped("run") == ["switched"]
+
+
 def test_it_surely_is_over():
     """A key that expires is asked for only after its last milliseconds are over, on a server whose clock is coarse too."""
     with Talk(rule("now")) as talk:
