@@ -76,12 +76,13 @@ class Stage:
             program.stdin.flush()
         said = installs.result(program)
         found = look(self.server)
+        # What is still held goes now, or never: what was done to it is written down then.
+        self.proxy.use("calm")
         events = [event for event in self.proxy.events() if event["generation"] == generation]
         # Each once: how often a client that waits at random tries again is not the same each time.
         fired = dict.fromkeys(
             (event["fault"], event["command"], event["applied"]) for event in events
         )
-        self.proxy.use("calm")
         return Run(said, found, list(fired))
 
 
