@@ -134,8 +134,7 @@ class _Swallowing:
             elif self.waits and swallow.is_null(array[index - 1]):
                 self._let_pass("blocking")
             elif array[index - 1][:1] == b"-" and is_a_modules(self.work.sent.name):
-                # Of keys that a module does not tell of there are no copies.
-                self._let_pass("unknown_reply")
+                self._let_pass("unknown_reply")  # there are no copies of keys it hides
             else:
                 how = plan.how + self._clean(plan, array, then)
                 self._reply(plan.restore(array[index - 1]), how, then)
