@@ -52,10 +52,10 @@ def apply_after(line: Line, work: Work, raw: bytes, slot: Slot, now: float) -> b
     sliced: list[Chosen] = []
     for chosen in todo:
         over = ended or slot.final is not None
-        decision = None if over else line.decide(chosen, work.exchange, reply=raw)
-        if over or (decision is not None and not chosen.live.counter.spend(chosen.turn)):
+        if over or not chosen.live.counter.spend(chosen.turn):
             line.skip(chosen, "ended" if over else "limit")
             continue
+        decision = line.decide(chosen, work.exchange, reply=raw)
         match decision:
             case Delay(seconds):
                 delay += seconds

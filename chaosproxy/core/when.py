@@ -167,7 +167,7 @@ class Counter:
         return Turn(number, stream, draw, per, ordinal, spent=not self.late)
 
     def spend(self, turn: Turn) -> bool:
-        """A match can be acted on: whether it may, for others may have been meanwhile.
+        """A match is about to be acted on: whether it may, for others may have been meanwhile; if it cannot, `give_back`.
 
         So a match that comes while it is open whether those before it can be acted on is not refused for their sake.
         """

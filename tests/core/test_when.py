@@ -82,19 +82,21 @@ def test_limit_in_a_pipeline(at_once, queued):
     with Talk(rule) as talk:
         if queued:
             talk.handshake("MULTI", "+OK")
-        names = [f"GET {key}" for key in "abc"]
+        names = [f"GET {key}" for key in "abcd"]
         for some in [names] if at_once else [[name] for name in names]:
             talk.client(*some)
             for each in some:
                 talk.heard("upstream")
-                talk.upstream("+QUEUED" if queued else "$-1" if each == "GET a" else '"long"')
+                talk.upstream(
+                    "+QUEUED" if queued else "$-1" if each in {"GET a", "GET d"} else '"long"'
+                )
         if queued:
             talk.client("EXEC")
             talk.heard("upstream")
-            talk.upstream('*[$-1 "long" "long"]')
-        assert talk.heard("client").endswith(b"$-1\r\n$1\r\nl\r\n$4\r\nlong\r\n")
+            talk.upstream('*[$-1 "long" "long" $-1]')
+        assert talk.heard("client").endswith(b"$-1\r\n$1\r\nl\r\n$4\r\nlong\r\n$-1\r\n")
         talk.expect_fired("reply", keys=(b"b",), match=2)
-        assert talk.skipped("reply") == ["not_applicable", "limit"]
+        assert talk.skipped("reply") == ["not_applicable", "limit", "limit"]
 
 
 def test_per_key_and_connection():
