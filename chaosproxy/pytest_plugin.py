@@ -7,6 +7,7 @@ import os
 import secrets
 import shlex
 import sys
+from argparse import ArgumentTypeError
 from collections.abc import Callable, Collection, Generator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
@@ -45,13 +46,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--chaos-seed",
         metavar="N",
-        type=int,
+        type=_as_seed,
         help="Same seed, same commands: same faults (default: the profile's, else one that is drawn)",
     )
     group.addoption(
         "--chaos-default-seed",
         metavar="N",
-        type=int,
+        type=_as_seed,
         help="The same for profiles without a seed of their own only (default: one that is drawn)",
     )
     group.addoption(
@@ -60,6 +61,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=_EMBEDDED,
         help="The real server (default: embedded, which starts one for each test process)",
     )
+
+
+def _as_seed(text: str) -> int:
+    from chaosproxy.core.scalar import MOST  # noqa: PLC0415
+
+    if not (text.isascii() and text.isdigit() and int(text[:30]) <= MOST):
+        raise ArgumentTypeError(f"{text} is no whole number from 0 to {MOST}")
+    return int(text)
 
 
 def pytest_configure(config: pytest.Config) -> None:

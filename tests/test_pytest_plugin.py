@@ -384,6 +384,15 @@ def test_marker(chaosproxy):
     ).assert_outcomes(passed=2)
 
 
+@pytest.mark.parametrize("option", ["--chaos-seed", "--chaos-default-seed"])
+@pytest.mark.parametrize("seed", ["-1", "x", "1000000000000001", "9" * 99])
+def test_bad_seed(run, option, seed):
+    """It is told of before any test runs."""
+    result = run("def test_it():\n    pass\n", f"{option}={seed}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "is no whole number from 0 to 1000000000000000" in result.stderr.str()
+
+
 @pytest.mark.parametrize(
     ("marker", "said"),
     [
