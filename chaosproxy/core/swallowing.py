@@ -272,8 +272,7 @@ class _Swallowing:
             else:
                 self._queue(self._plan(scratch=scratch), then)
 
-        if not self.line.expect:
-            ask_for_copies(self.line, self.work, self._token, now, tried)
+        ask_for_copies(self.line, self.work, self._token, now, tried)
         return False
 
     def _queue(self, plan: swallow.Plan, now: float, instead: bytes | None = None) -> None:
