@@ -144,7 +144,7 @@ def test_control_that_would_be_open(address):
         ),
         (
             ["--seed", "-1"],
-            "Invalid value for '--seed' (env var: 'CHAOSPROXY_SEED'): -1 is not in the range x>=0.",
+            "Invalid value for '--seed' (env var: 'CHAOSPROXY_SEED'): -1 is not in the range 0<=x<=1000000000000000.",
         ),
         (
             ["--max-buffer", "much"],

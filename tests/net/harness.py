@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from chaosproxy.core.command_table import CommandTable
-from chaosproxy.core.effect import HalfClose
+from chaosproxy.core.effect import CloseClient, HalfClose
 from chaosproxy.core.fault import ServerInfo
 from chaosproxy.journal import Journal
 from chaosproxy.net import proxy as proxy_module
@@ -111,6 +111,8 @@ def relay(talk: Talk, what: str, data: Any) -> None:
             talk.effects.append(HalfClose("upstream"))
         case "upstream_eof" | "upstream_gone":
             talk.effects.append(HalfClose("client"))
+        case "cut":
+            talk.effects.append(CloseClient(data))
 
 
 class Harness:
