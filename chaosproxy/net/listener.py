@@ -50,12 +50,14 @@ class Listener:
             ):
                 taken = socket.socket(family)
                 self._reserved.append(taken)
-                taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                # The kernel may give a port to two that reuse it, as long as neither listens.
+                taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(address.port > 0))
                 if family == socket.AF_INET6:
                     taken.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
                 taken.bind((where[0], port, *where[2:]))
                 port = port or taken.getsockname()[1]
                 if listen:
+                    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                     taken.listen(BACKLOG)
         except OSError:
             self.close()
@@ -80,6 +82,7 @@ class Listener:
         if self._reserved:
             reserved, self._reserved = self._reserved, []
             for taken in reserved:
+                taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 self._servers.append(await loop.create_server(factory, sock=taken, **how))
             self._set_up(loop)
             return address

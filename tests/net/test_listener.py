@@ -168,3 +168,17 @@ def test_reserved(loop):
     again = loop.run(silent.start(address, Greeter), 10)
     assert again == address
     loop.call(silent.close)
+
+
+@pytest.mark.parametrize("listen", [False, True])
+def test_a_port_of_the_kernels_is_nobody_elses(listen):
+    """One that is taken and not listened on yet is given to no other, even to one that would share it."""
+    listener = Listener()
+    address = listener.reserve(Address("127.0.0.1", 0), listen=listen)
+    try:
+        with socket.socket() as other:
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with pytest.raises(OSError, match="in use"):
+                other.bind(("127.0.0.1", address.port))
+    finally:
+        listener.close()
