@@ -280,6 +280,14 @@ class Talk:
             talk.conversation.switch(self.now)
             talk._look()
 
+    def learn(self, *names: str) -> None:
+        """Let the server have these commands of modules too, writes of one key each."""
+        entries = [
+            [name.encode(), -2, [b"write", b"module"], 1, 1, 1, [], [], [], []] for name in names
+        ]
+        live = CommandTable.from_reply(entries, TABLE)
+        self.world.learn(CommandTable(self.world.table.specs | live.specs))
+
     def cut(self, how: str) -> None:
         """Let another conversation's fault cut this one."""
         self.conversation.cut(how, self.now)

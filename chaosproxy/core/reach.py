@@ -7,6 +7,8 @@ putting keys back does not undo it.
 from collections.abc import Container
 from typing import Final
 
+#: They do what the commands do that they call; the server's table calls them no writes.
+SCRIPTS: Final = frozenset({"EVAL", "EVALSHA", "FCALL"})
 #: All keys of a database, or of all of them.
 SWEEPS: Final = frozenset({"FLUSHALL", "FLUSHDB"})
 _BEYOND: Final = SWEEPS | {

@@ -30,14 +30,13 @@ from typing import Final
 from chaosproxy.core.command import Command, key_slot
 from chaosproxy.core.memory import Image
 from chaosproxy.core.modes import Args
-from chaosproxy.core.reach import stays
+from chaosproxy.core.reach import SCRIPTS, stays
 from chaosproxy.core.reply import elements
 from chaosproxy.core.resp import encode_bulk
 from chaosproxy.core.syntax import ProtocolError
 from chaosproxy.core.value import decode
 
 NO_IMAGES: Final[Mapping[bytes, Image]] = MappingProxyType({})
-_SCRIPTS: Final = frozenset({"EVAL", "EVALSHA", "FCALL"})
 #: Words of a script that could leave the scratch database.
 _LEAVING: Final = re.compile(
     rb"\b(select|flushall|flushdb|swapdb|move|copy|migrate)\b", re.IGNORECASE
@@ -229,7 +228,7 @@ def computable(command: Command, *, scratch: bool) -> bool:
             return b"DB" not in words[3:]
         case "SORT" | "SORT_RO":
             return not (scratch and {b"BY", b"GET"} & set(words[2:]))
-        case name if name in _SCRIPTS:
+        case name if name in SCRIPTS:
             script = (command.args[1] or b"") if name == "EVAL" else b""
             return scratch and not _LEAVING.search(script)
         case _:
@@ -252,7 +251,7 @@ def in_scratch(command: Command, db: int, scratch: int, images: Images = NO_IMAG
         for key, image in images.items()
         if image.dump is not None
     ]
-    scans = command.name in _SCRIPTS
+    scans = command.name in SCRIPTS
     scan: tuple[Args, ...] = ((b"SCAN", b"0", b"COUNT", _ALL),) if scans else ()
     return Plan(
         before=(*copies, (b"SELECT", there), *restored),

@@ -15,13 +15,12 @@ from chaosproxy.core.effect import LimitReached
 from chaosproxy.core.failover import Failover
 from chaosproxy.core.line import Line
 from chaosproxy.core.memory import MOST_KEYS
-from chaosproxy.core.reach import SWEEPS, is_about_keys
+from chaosproxy.core.reach import SCRIPTS, SWEEPS, is_about_keys
 from chaosproxy.core.remembering import kept, questions, read, written_keys
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Work
 from chaosproxy.core.undo import EVERYTHING, Place, UndoLog, Written
 
-_SCRIPTS: Final = frozenset({"EVAL", "EVALSHA", "FCALL"})
 #: What they answer if they find nothing to do is 0.
 _IN_VAIN: Final = frozenset({
     "COPY", "DEL", "EXPIRE", "EXPIREAT", "HDEL", "HSETNX", "LINSERT", "LPUSHX", "LREM", "MOVE", "MSETNX", "PERSIST", "PEXPIRE",
@@ -223,7 +222,7 @@ def settle(line: Line, work: Work, raw: bytes, now: float) -> None:
             written.writes.append((work.sent.name, written_keys(work.sent)))
             if (swapped := _swapped(work.sent))[1:]:
                 written.swaps.append((swapped[0], swapped[1]))
-        elif work.sent.name in _SCRIPTS:
+        elif work.sent.name in SCRIPTS:
             # What it did before its error stays done.
             written.partly = True
     work.units.clear()
@@ -252,5 +251,5 @@ def _acted(command: Command, raw: bytes) -> bool:
         # It tells what was there before, whether it has written or not.
         return nothing if b"NX" in words else not (nothing and b"XX" in words)
     if nothing:
-        return name in _SCRIPTS or name == "GETSET"
+        return name in SCRIPTS or name == "GETSET"
     return not (raw.rstrip() == b":0" and name in _IN_VAIN)

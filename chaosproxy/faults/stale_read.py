@@ -6,6 +6,7 @@ from typing import cast
 from chaosproxy.core.decision import Decision, Past, Position
 from chaosproxy.core.fault import Context, Fault, fault
 from chaosproxy.core.memory import MOST_WRITES, Memory
+from chaosproxy.core.reach import SCRIPTS
 from chaosproxy.core.setting import Invalid, setting
 from chaosproxy.core.units import POSITIVE_DURATION, whole
 
@@ -42,7 +43,7 @@ class StaleRead(Fault):
 
     def watches(self) -> tuple[str, ...]:
         """Every write: before it the key is taken down. Of scripts the server's table does not say that they are one."""
-        return ("@write", "EVAL", "EVALSHA", "FCALL")
+        return ("@write", *sorted(SCRIPTS))
 
     def new_state(self) -> Memory:
         """What keys were."""

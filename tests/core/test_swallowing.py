@@ -8,7 +8,6 @@ import re
 
 import pytest
 
-from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.ending import ENDED
 from tests.conversation import GATE, PROVEN, Talk, begin
 
@@ -562,15 +561,10 @@ def test_a_script_behind_what_is_not_answered():
 # -- modules
 
 
-def with_modules(**how) -> Talk:
-    """A server that has these commands of modules too; all writes are dropped."""
-    entries = [
-        [name, -2, [b"write", b"module"], 1, 1, 1, [], [], [], []]
-        for name in (b"json.set", b"nosuch.set", *how.pop("more", ()))
-    ]
-    talk = Talk("- {fault: drop_write, tell: ok}", **how)
-    live = CommandTable.from_reply(entries, talk.world.table)
-    talk.world.learn(CommandTable(talk.world.table.specs | live.specs))
+def with_modules(*more: str) -> Talk:
+    """A server that has commands of modules too; all writes are dropped."""
+    talk = Talk("- {fault: drop_write, tell: ok}")
+    talk.learn("json.set", "nosuch.set", *more)
     return talk
 
 
@@ -608,7 +602,7 @@ def test_a_write_of_who_knows_which_module():
 
 def test_where_there_are_indexes():
     """They would take a copy in another database for the key itself: copies have names of their own. Scripts pass."""
-    with with_modules(more=(b"ft.create",)) as talk:
+    with with_modules("ft.create") as talk:
         talk.client("RPUSH k a")
         talk.expect_upstream(*GATE)
         talk.upstream(*PROVEN)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.effect import LimitReached
 from chaosproxy.core.fault import ServerInfo
 from chaosproxy.core.memory import Image
@@ -246,9 +245,7 @@ def test_nonsense_is_the_servers(command):
 def test_what_cannot_be_undone(command, why):
     """It is carried out and named; nobody else writes meanwhile."""
     with Talk(RULE) as talk, talk.another() as other:
-        entry = [b"ft.create", -2, [b"write", b"module"], 1, 1, 1, [], [], [], []]
-        live = CommandTable.from_reply([entry], talk.world.table)
-        talk.world.learn(CommandTable(talk.world.table.specs | live.specs))
+        talk.learn("ft.create")
         talk.client(command)
         talk.expect_upstream(command)
         other.client("SET k v")

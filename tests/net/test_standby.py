@@ -34,6 +34,12 @@ def two(running):
     return running
 
 
+def at_one_port(two, rules):
+    """A proxy before them at a port that nobody else is given while its door is shut."""
+    listen = Address("127.0.0.1", servers.free_port())
+    return serve_proxy(two[0].url, rules, standby=two[1].url, listen=listen)
+
+
 @pytest.mark.parametrize(
     ("settings", "lag", "keep"),
     [
@@ -104,9 +110,7 @@ def test_two_failovers_at_once(two, either_loop):
         "- {fault: failover, name: first, style: managed, lag: 60s, outage: 10ms, when: {trigger: manual}}\n"
         "- {fault: failover, name: second, style: managed, outage: 1s, when: {trigger: manual}}\n"
     )
-    with serve_proxy(
-        two[0].url, rules, standby=two[1].url, listen=Address("127.0.0.1", servers.free_port())
-    ) as proxy:
+    with at_one_port(two, rules) as proxy:
         with proxy.connect() as client:
             assert client.ask("SET", "k", 1) == "OK"
             proxy.service.trigger("first")
@@ -154,12 +158,7 @@ def test_a_link_that_is_thawed(two, either_loop):
 
 def test_what_faults_had_to_do_with_who_is_left_behind(two, either_loop):
     """It is written down as they are let go: each match has fired, or was skipped."""
-    with serve_proxy(
-        two[0].url,
-        CALLED % "managed",
-        standby=two[1].url,
-        listen=Address("127.0.0.1", servers.free_port()),
-    ) as proxy:
+    with at_one_port(two, CALLED % "managed") as proxy:
         matched = lambda: proxy.metric("faults_matched_total")  # noqa: E731
         with proxy.connect() as old:
             assert old.ask("PING") == "PONG"
@@ -201,12 +200,7 @@ def stopped(server) -> Iterator[None]:
 
 def test_another_profile_in_the_middle_of_a_switch(two, either_loop):
     """The switch is made to its end, and nobody is left with a server that is the primary no more."""
-    with serve_proxy(
-        two[0].url,
-        CALLED % "managed, lag: 60s",
-        standby=two[1].url,
-        listen=Address("127.0.0.1", servers.free_port()),
-    ) as proxy:
+    with at_one_port(two, CALLED % "managed, lag: 60s") as proxy:
         pair = proxy.service._proxy.behind._standby
         with proxy.connect() as old:
             assert old.ask("SET", "k", 1) == "OK"
