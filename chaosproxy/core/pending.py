@@ -86,7 +86,8 @@ def write_down(line: "Line", place: "Slot | Element", now: float, seen: Told | N
         outcome = each.outcome if seen is None else missed(each.outcome, each.applied)
         told = seen or each.told
         if isinstance(each, Fired):
-            line.effects.append(replace(each, told=told, outcome=outcome))
+            same = each.told == told and each.outcome == outcome
+            line.effects.append(each if same else replace(each, told=told, outcome=outcome))
             continue
         delay = each.delay
         if delay is not None:

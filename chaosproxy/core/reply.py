@@ -169,7 +169,7 @@ class ReplyFramer:
     def _scan(self, buf: bytes) -> None:  # noqa: C901, PLR0915 - every reply: one loop, local names
         """Read `buf`, which begins with the tail or where a value goes on, as far as it goes."""
         end, find, array, bulk = len(buf), buf.find, ARRAYS.get, ARGUMENTS.get
-        ready = deque[ReplyFrame]() if self._ready is None else self._ready
+        ready: deque[ReplyFrame] = deque() if self._ready is None else self._ready
         left, kind, header, head = self._left, self._kind, self._header, self._head
         look, long = self._look, self._long
         # Bytes before `begin` are handed out or in a frame, those before `pos` are read. `old`: the
