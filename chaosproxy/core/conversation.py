@@ -160,6 +160,7 @@ class Conversation:
             return
         line.unhush(now)
         line.run_timers(now)
+        undoing.take_over(line)
         self._go_on(now)
         self._finish()
 

@@ -160,6 +160,11 @@ class Failover:
             return opens is None
         return opens is None or now >= opens - MARGIN
 
+    def will_record(self, now: float) -> bool:
+        """Whether that begins later, at a time that is known."""
+        opens = None if self.log is None else self.log.opens
+        return opens is not None and now < opens - MARGIN
+
     @property
     def newcomers(self) -> Newcomers:
         """How a new connection is met now."""

@@ -130,7 +130,7 @@ class Intake:
         decided, self.decided = self.decided, False
         if name.plain or decided:
             self.handshake = False
-            slot = Slot(name, (), now)
+            slot = Slot(name, frame.args if name.blocking else (), now)
             line.slots.append(slot)
             line.send(slot, frame.raw)
             return

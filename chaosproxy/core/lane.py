@@ -23,6 +23,7 @@ from chaosproxy.core.intake import Intake
 from chaosproxy.core.line import Line
 from chaosproxy.core.match import Exchange
 from chaosproxy.core.measuring import Body, begins, count
+from chaosproxy.core.modes import Args
 from chaosproxy.core.opening import Opening
 from chaosproxy.core.reading import Inside, Passed, Reading, read
 from chaosproxy.core.resp import RequestFrame
@@ -96,7 +97,7 @@ class Lane:
     def unanswered(self) -> Sequence[Passed]:
         """The commands that went this way and are unanswered."""
         if self._owed and not self._unanswered:
-            return [(self._opening.name, self._since, self._owed)]
+            return [(self._opening.name, self._since, self._owed, ())]
         return self._unanswered[self._first :]
 
     def look(self) -> None:
@@ -181,26 +182,24 @@ class Lane:
         if not self._quiet or not all(slot.simple for slot in line.expect):
             return 0
         found = self._read(data, now)
-        for name, since, times in found.passed:
-            name.tally.count += times
-            self._intake.place += times
-            self._wait_for(name, since, times)
+        for passed in found.passed:
+            passed[0].tally.count += passed[2]
+            self._intake.place += passed[2]
+            self._wait_for(*passed)
         self._intake.decided = found.inside is not None and not found.inside[0].plain
         if found.passed:
             self._intake.handshake = False
             line.out_upstream.append(data[: found.taken])
         return found.taken
 
-    def _wait_for(self, name: Name, since: float, times: int) -> None:
+    def _wait_for(self, name: Name, since: float, times: int, args: Args) -> None:
         """Commands that were forwarded are answered the long way, those of a kind in one slot."""
         line = self._line
-        # Whether a command blocks is counted slot by slot.
-        number, share = (times, 1) if name.blocking else (1, times)
-        for _ in range(number):
-            slot = Slot(name, (), since, frames=share, times=share)
-            line.slots.append(slot)
-            line.expect.append(slot)
-            line.blocking += name.blocking
+        # Those that block never share a slot: each has come by itself.
+        slot = Slot(name, args, since, frames=times, times=times)
+        line.slots.append(slot)
+        line.expect.append(slot)
+        line.blocking += name.blocking
 
     def _each(self, data: bytes, now: float) -> bool:
         """As `requests`: command by command, those of one kind together."""
@@ -214,7 +213,7 @@ class Lane:
         idle, place = not (self._owed or self._body), self._place or 0
         if idle:
             self._counted, place = self._counted or place > 0, 0
-        for name, _, times in found.passed:
+        for name, _, times, _ in found.passed:
             name.tally.count += times
             place += times
             self._owed += times
@@ -313,9 +312,9 @@ class Lane:
             self._opening.timed.took(now - self._since, number)
             return
         while number:
-            name, since, times = unanswered[first]
+            name, since, times, args = unanswered[first]
             if times > number:
-                unanswered[first] = name, since, times - number
+                unanswered[first] = name, since, times - number, args
                 times = number
             else:
                 first += 1

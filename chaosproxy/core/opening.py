@@ -27,7 +27,7 @@ class Opening:
 
     `at` and `all` are the `match` and `findall` of its pattern (`strides.command`): of what is no such command `all` ends in what it
     is if `unkeyed`, else in nothing. They know short arguments only, and find nothing until the opening was seen `OFTEN`, once it is
-    `over`, and where the rules have to see more than the key. `timed` takes how long its commands took.
+    `over`, and where more than the key has to be seen. `timed` takes how long its commands took.
     """
 
     __slots__ = (
@@ -55,7 +55,7 @@ class Opening:
         """It has come once more."""
         self._seen += 1
         glance = self.glance
-        quick = glance is None or glance.quick
+        quick = not self.name.blocking and (glance is None or glance.quick)
         if quick and self._seen == OFTEN and self.arguments <= strides.MOST_ARGUMENTS:
             self._key = glance.key_at if glance and glance.keyed else 0
             pattern = strides.command(self.raw, self.arguments, self._key)

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 
 from chaosproxy.core.glance import Glance
 from chaosproxy.core.measuring import Body, arguments, ends, unfinished
+from chaosproxy.core.modes import Args
 from chaosproxy.core.opening import Opening, read_opening
 from chaosproxy.core.syntax import ProtocolError
 from chaosproxy.core.world import Name, World
 
-#: Commands that go on: their name, when they do, and how many of it one behind the other.
-Passed = tuple[Name, float, int]
+#: Commands that go on: their name, when they do, and how many of it one behind the other; of one that may wait, its arguments.
+Passed = tuple[Name, float, int, Args]
 #: Whose large value it is, and how many arguments follow it.
 Inside = tuple[Name, int]
 #: Asked of a command with all its arguments and its bytes: whether the rules leave it alone.
@@ -22,6 +23,8 @@ LetAlone = Callable[[Glance, Sequence[bytes], bytes, float], bool]
 
 #: No command's name ends before this, counted from the command's first byte.
 _BEFORE_NAME = 10
+#: Of commands with more bytes than that nothing is kept.
+_MOST_TOLD = 1024
 
 
 @dataclass(slots=True)
@@ -60,7 +63,7 @@ def read(  # noqa: PLR0917 - one call's worth of what is at hand
             pos, _, _ = ends(data, body.owed, left)
             if pos > len(data):
                 return found
-            found.passed.append((name, now, 1))
+            found.passed.append((name, now, 1, ()))
             found.taken = pos
         while found.taken < len(data) and _goes_on(found, world, data, now, let_alone):
             pass
@@ -95,6 +98,10 @@ def _goes_on(found: Reading, world: World, data: bytes, now: float, let_alone: L
             if not let_alone(glance, args, data[start:pos], now):
                 found.upto = pos - start
                 return False
-    found.passed.append((name, now, times))
+    told: Args = ()
+    if name.blocking and pos - start <= _MOST_TOLD:
+        # Where it waits is asked if a failover comes into force meanwhile.
+        told = (*arguments(data, start + opening.size, opening.arguments, opening.sent)[1],)
+    found.passed.append((name, now, times, told))
     found.taken = pos
     return True

@@ -18,7 +18,7 @@ from chaosproxy.core.memory import MOST_KEYS
 from chaosproxy.core.reach import SCRIPTS, SWEEPS, is_about_keys
 from chaosproxy.core.remembering import kept, questions, read, written_keys
 from chaosproxy.core.resp import encode_command
-from chaosproxy.core.slot import Work
+from chaosproxy.core.slot import Slot, Work
 from chaosproxy.core.undo import EVERYTHING, Place, UndoLog, Written
 
 #: What they answer if they find nothing to do is 0.
@@ -50,9 +50,13 @@ def ready(line: Line, work: Work, carried: Sequence[Work], now: float) -> bool:
         works = [*carried, work] if blind else list(carried)
     for live in line.engine.failovers:
         state = cast("Failover", live.state)
-        log = state.log if state.records(now) else None
-        if log is not None and not _take_down(line, work, log, works, now):
-            return False
+        if state.log is None:
+            continue
+        if state.records(now):
+            if not _take_down(line, work, state.log, works, now):
+                return False
+        elif state.will_record(now) and swallow.waits(work.sent, queued=False):
+            _stand_by(line, work, state.log)
     return not work.waiting
 
 
@@ -88,6 +92,36 @@ def _take_down(line: Line, work: Work, log: UndoLog, works: Sequence[Work], now:
             written.images[place] = None
             _ask(line, work, written, place, now, aside=aside)
     return True
+
+
+def _stand_by(line: Line, work: Work, log: UndoLog) -> None:
+    """Nothing is taken down of it yet, and it may go on because of a write of which that is: then that one's images hold."""
+    found, why_not = _places(work)
+    if not found or any(each is log for each, _ in work.undo):
+        return
+    images = dict.fromkeys(place for place in found if place != EVERYTHING)
+    written = Written(line.connection, tuple(found), images=images, sent=True)
+    work.undo.append((log, written))
+    work.units.append((written, why_not))
+    log.park(written)
+
+
+def take_over(line: Line) -> None:
+    """While all requests are held, as a profile comes into force: what waits at the server already may go on because of a later write."""
+    if not (line.world.held and line.engine.failovers and is_waiting(line)):
+        return
+    slot = line.expect[0]
+    if slot.work is None:
+        command = _parsed(line, slot)
+        slot.work = Work(line.where(command), slot.name, slot.args, b"", True, command)
+    for live in line.engine.failovers:
+        log = cast("Failover", live.state).log
+        if log is not None:
+            _stand_by(line, slot.work, log)
+
+
+def _parsed(line: Line, slot: Slot) -> Command:
+    return Command.parse(line.world.table, slot.args or (slot.name.upper,), b"")
 
 
 def _places(work: Work) -> tuple[list[Place], str]:
@@ -161,9 +195,7 @@ def is_waiting(line: Line) -> bool:
     """Whether what is to be answered next is a command that may wait at the server for what others write."""
     if not line.blocking or line.modes.transaction is not None:
         return False
-    slot = line.expect[0]
-    command = Command.parse(line.world.table, slot.args or (slot.name.upper,), b"")
-    return swallow.waits(command, queued=False)
+    return swallow.waits(_parsed(line, line.expect[0]), queued=False)
 
 
 def surely_waits(line: Line) -> bool:
@@ -185,7 +217,7 @@ def sent(line: Line, work: Work) -> None:
     """It is on its way to Redis. One that may wait there lets others write where it waits, as soon as it surely does."""
     for log, written in work.undo:
         written.sent = True
-        if swallow.waits(work.sent, queued=False):
+        if not written.waits and swallow.waits(work.sent, queued=False):
             _park(line, work, log, written)
 
 

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 PATIENCE: Final = 2.0
 #: How often it is looked whether it has been, in seconds.
 _POLL: Final = 0.001
+#: How often the server has to answer before what it has said to those who wait is surely heard.
+_HEARD: Final = 4
 
 _log = logging.getLogger("chaosproxy.failover")
 
@@ -92,7 +94,9 @@ class Failovers:
             self._keep(self._let_go_once_answered())
 
     async def _let_go_once_answered(self) -> None:
-        await self._answered()
+        await self._answered(_HEARD)
+        # All still held: who waits at the server is known before anybody writes there.
+        self._wake()
         self._let_go()
 
     def start(self, rule: str) -> None:
@@ -156,6 +160,9 @@ class Failovers:
 
     def _let_go(self) -> None:
         self._world.go_on()
+        self._wake()
+
+    def _wake(self) -> None:
         for link in self._everybody():
             if link.relaying:
                 link.tell(link.conversation.wake)
@@ -185,8 +192,11 @@ class Failovers:
         finally:
             task.cancel()
 
-    async def _answered(self) -> None:
-        """Wait until all that is on its way to the server has been answered, but for what waits there for others."""
+    async def _answered(self, times: int = 1) -> None:
+        """Wait until all that is on its way to the server has been answered, but for what waits there for others.
+
+        So often the server is asked whether what it is met with is heard.
+        """
         end = monotonic() + PATIENCE
         while not all(link.conversation.quiet for link in self._everybody() if link.relaying):
             if monotonic() > end:
@@ -195,8 +205,9 @@ class Failovers:
             await asyncio.sleep(_POLL)
         if any(link.conversation.blocked for link in self._everybody() if link.relaying):
             # Who has just been given what it waited for hears that first.
-            await self._proxy.routes.first.side.request(b"PING")
-            await asyncio.sleep(0)
+            for _ in range(times):
+                await self._proxy.routes.first.side.request(b"PING")
+                await asyncio.sleep(0)
 
     async def _do(self, live: LiveRule, step: Step) -> None:
         match step:

@@ -31,8 +31,8 @@ def wanted(glance: Glance, args: Sequence[bytes], raw: bytes, now: float) -> boo
 
 def names(found: Reading) -> list[tuple[bytes, int]]:
     """Who passed, and how many of each."""
-    assert all(since == 5.0 for _, since, _ in found.passed)
-    return [(name.upper, times) for name, _, times in found.passed]
+    assert all(since == 5.0 for _, since, _, _ in found.passed)
+    return [(name.upper, times) for name, _, times, _ in found.passed]
 
 
 def test_all_that_is_here():
@@ -41,6 +41,15 @@ def test_all_that_is_here():
     assert names(found) == [(b"SET", 1), (b"GET", 1), (b"SET", 1)]
     assert (found.taken, found.upto, found.body) == (len(SET + GET + SET), 0, None)
     assert found.opening.name.upper == b"SET"
+
+
+def test_what_may_wait_comes_with_its_arguments():
+    """Where it waits may be asked later; of very long ones nothing is kept."""
+    one, long = encode_command(b"BLPOP", b"k", b"0"), encode_command(b"BLPOP", b"k" * 1100, b"0")
+    found = reading(GET + one * 2 + long)
+    assert names(found) == [(b"GET", 1), (b"BLPOP", 1), (b"BLPOP", 1), (b"BLPOP", 1)]
+    args = (b"BLPOP", b"k", b"0")
+    assert [each[3] for each in found.passed] == [(), args, args, ()]
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,17 @@ def fail_over(talk):
     return director.lost
 
 
+def put_in_force(talk, rules=RULE):
+    """As net/ does it: all are held until what was sent is answered, and nobody goes on before all have been told."""
+    talk.world.hold()
+    talk.switch(rules)
+    for each in talk.clock.talks:
+        each.wake()
+    talk.world.go_on()
+    for each in talk.clock.talks:
+        each.wake()
+
+
 def asks(*keys):
     return [f"{name} {key}" for key in keys for name in ("DUMP", "PEXPIRETIME")]
 
@@ -658,3 +669,109 @@ def test_a_command_of_very_many_keys(monkeypatch):
         assert LimitReached("kept") in talk.effects
         lost = fail_over(talk)
         assert (lost.writes, lost.kept) == ((), (("DEL", "too_large"),))
+
+
+SLOW = "- {fault: latency, at: before_forward, delay: 0s}"
+
+
+@pytest.mark.parametrize("before", ["", SLOW, RULE])
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_one_that_waits_as_the_profile_comes(before, protocol):
+    """However it was sent on: who gives it what it waits for asks what all its places are, and the two are lost as one."""
+    with Talk(before, protocol=protocol) as talk, talk.another() as other:
+        talk.client("BLMOVE a b LEFT LEFT 0")
+        if before == RULE:
+            talk.upstream(*DUMPED * 2)
+            for _ in range(PARKED):
+                talk.side("+PONG")
+        talk.heard("upstream")
+        put_in_force(talk)
+        other.client("RPUSH a x")
+        other.expect_upstream(*asks("a", "b"), "RPUSH a x")
+        other.upstream(*DUMPED * 2, ":1")
+        other.expect_client(":1")
+        talk.upstream('"x"')
+        talk.expect_client('"x"')
+        for _ in range(2):
+            other.side("+PONG")
+        lost = fail_over(talk)
+        assert lost.writes == (("RPUSH", (b"a",)), ("BLMOVE", (b"a", b"b")))
+        assert lost.requests == tuple(restore(key, Image(b"v")) for key in (b"a", b"b"))
+
+
+@pytest.mark.parametrize("ending", ["in vain", "gone", "another", "read"])
+def test_one_that_waited_as_the_profile_came_is_gone(ending):
+    """Then nobody who writes there has to do with it; what only reads has never had to."""
+    with Talk() as talk, talk.another() as other:
+        talk.client("XREAD BLOCK 0 STREAMS a $" if ending == "read" else "BLPOP a b 0")
+        talk.heard("upstream")
+        put_in_force(talk)
+        put_in_force(talk, RULE if ending == "another" else "")
+        put_in_force(talk)
+        if ending == "gone":
+            talk.client_gone()
+        elif ending != "another":
+            talk.upstream("*-1")
+            talk.expect_client("*-1")
+        other.client("RPUSH a x")
+        keys = ("a", "b") if ending == "another" else ("a",)
+        other.expect_upstream(*asks(*keys), "RPUSH a x")
+        other.upstream(*DUMPED * len(keys), ":1")
+        other.expect_client(":1")
+        if ending == "another":
+            talk.upstream('*["a" "x"]')
+            talk.heard("client")
+            other.side("+PONG")
+            other.side("+PONG")
+        assert len(fail_over(talk).writes) == len(keys)
+
+
+@pytest.mark.parametrize(
+    ("keys", "why"), [("a b", "no_image"), ("a" * 2000, "no_keys")], ids=["given", "long"]
+)
+def test_one_that_waits_and_gets_what_nobody_gave(keys, why):
+    """What its places were is not known, or not even which they are: it is not undone, and that is said."""
+    with Talk() as talk:
+        talk.client(f"BLPOP {keys} 0")
+        talk.heard("upstream")
+        put_in_force(talk)
+        talk.upstream('*["a" "x"]')
+        talk.heard("client")
+        lost = fail_over(talk)
+        assert (lost.writes, lost.kept, lost.requests) == ((), (("BLPOP", why),), ())
+
+
+def test_a_profile_without_a_loss():
+    """What waits as it comes into force is asked nothing."""
+    with Talk() as talk:
+        talk.client("BLPOP a 0")
+        talk.heard("upstream")
+        put_in_force(talk, RULE.replace("lose: {writes: 9}, ", ""))
+        talk.upstream('*["a" "x"]')
+        talk.expect_client('*["a" "x"]')
+
+
+@pytest.mark.parametrize(("later", "lost"), [(0, 0), (8.5, 2)])
+def test_one_that_waits_since_before_the_window(later, lost):
+    """Nothing is asked as it is sent; it counts once it goes on because of a write that may be lost, and not sooner."""
+    rule = "- {fault: failover, name: fo, style: managed, lose: {for: 1s}, when: {from: 10s}}"
+    with Talk() as talk, talk.another() as other:
+        talk.switch(rule)
+        director = Director(talk)
+        talk.client("BLPOP a 0")
+        talk.expect_upstream("BLPOP a 0")
+        talk.wait(later)
+        other.client("RPUSH a x")
+        other.expect_upstream(*asks("a") * bool(lost), "RPUSH a x")
+        other.upstream(*DUMPED * bool(lost))
+        talk.wait(0.6)
+        other.upstream(":1")
+        other.expect_client(":1")
+        talk.upstream('*["a" "x"]')
+        talk.expect_client('*["a" "x"]')
+        for _ in range(lost):
+            other.side("+PONG")
+        talk.wait(10)
+        director.look()
+        assert director.lost is not None
+        assert (len(director.lost.writes), director.lost.kept) == (lost, ())

@@ -252,3 +252,27 @@ def test_what_is_said_of_one_that_is_called_off(proxy, monkeypatch, sure):
     )
     with proxy.connect() as client:
         assert client.ask("PING") == "PONG"
+
+
+@pytest.mark.parametrize(
+    "waiting", ["BLMOVE q t LEFT LEFT 0", "XREADGROUP GROUP g c BLOCK 0 STREAMS s >"]
+)
+def test_who_waits_as_the_profile_comes(proxy, redis70, waiting):
+    """Nobody is held up for it, and what it has taken is lost with the write that gave it."""
+    with connected(proxy.port, 2) as (writer, blocked):
+        writer.ask("XGROUP", "CREATE", "s", "g", "$", "MKSTREAM")
+        name, *rest = waiting.split()
+        blocked.send(name, *rest)
+        wait_for(lambda: b"blocked_clients:1" in redis70.ask("INFO", "clients"), "it to wait")
+        began = time.monotonic()
+        proxy.use(PROFILE.format("style: managed, lose: {for: 60s}, when: {trigger: manual}"))
+        given = ("RPUSH", "q", "x") if name == "BLMOVE" else ("XADD", "s", "1-1", "f", "v")
+        assert writer.ask(*given) in {1, b"1-1"}
+        assert time.monotonic() - began < 2
+        assert blocked.read()
+        proxy.service.trigger("fo")
+        switched(proxy)
+        lost = [each["command"] for event in proxy.events("fo") for each in event.get("writes", ())]
+        assert lost == [given[0], name]
+        assert redis70.ask("EXISTS", "q", "t") == 0
+        assert redis70.ask("XINFO", "GROUPS", "s")[0][5] == 0, "nothing is pending"
