@@ -43,6 +43,9 @@ class Behind:
         self._plan = proxy.plan
         self._standby: Standby | None = None
         self._guided: Guided | None = None
+        # How many are to be made, one after the other: until all are, nobody is let in.
+        self._switches = 0
+        self._switching = asyncio.Lock()
         self._settled = asyncio.Event()
         self._settled.set()
         self._own: OwnSentinel | None = None
@@ -215,7 +218,8 @@ class Behind:
 
     async def settled(self) -> None:
         """Wait until it is known which server is the primary."""
-        await self._settled.wait()
+        while not self._settled.is_set():  # when it was, the next switch may have begun
+            await self._settled.wait()
 
     def makes_real(self, live: LiveRule) -> bool:
         """Whether a rule's failover is a real one: with a standby, or by Sentinels where they would make one."""
@@ -247,19 +251,28 @@ class Behind:
     async def switch(self, quiet: Callable[[], Awaitable[object]]) -> Lost | None:
         """Have another server take over; gives what was lost by that, None: that is not known. Raises PairError.
 
-        `quiet` waits until all that was sent to the old one is answered.
+        `quiet` waits until all that was sent to the old one is answered. One that another one keeps waiting is not made under
+        another profile.
         """
-        began, engine, lost = monotonic(), self._proxy.world.engine, None
+        engine = self._proxy.world.engine
+        began, lost = monotonic(), None
+        self._switches += 1
         self._settled.clear()
         try:
-            if self._standby is not None:
-                lost = await self._standby.switch(quiet)
-            elif self._guided is not None:
-                await self._guided.switch(quiet)
-            links = self._proxy.links.items()
-            self._left_behind.update(n for n, link in links if link.conversation.opened <= began)
+            async with self._switching:
+                if self._proxy.world.engine is not engine:
+                    raise PairError("another profile is in force")
+                if self._standby is not None:
+                    lost = await self._standby.switch(quiet)
+                elif self._guided is not None:
+                    await self._guided.switch(quiet)
+                links = self._proxy.links.items()
+                left = (n for n, link in links if link.conversation.opened <= began)
+                self._left_behind.update(left)
         finally:
-            self._settled.set()
+            self._switches -= 1
+            if not self._switches:
+                self._settled.set()
         self._proxy.moved()
         if self._proxy.world.engine is not engine:
             # It knows of no old primary, as if it had come just now.

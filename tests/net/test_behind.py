@@ -1,10 +1,16 @@
 """What stands behind a proxy: which side connection it has, and what its clients are told of servers."""
 
+import asyncio
+from types import SimpleNamespace
+
 import pytest
 
 from chaosproxy.core.passing import TOO_LARGE
+from chaosproxy.core.undo import Lost
 from chaosproxy.net import guided
 from chaosproxy.net.address import Address
+from chaosproxy.net.behind import Behind
+from chaosproxy.net.pair_error import PairError
 from chaosproxy.service import ServiceError
 from tests import clusters, servers
 from tests.net.scripted import ScriptedSentinel
@@ -82,3 +88,66 @@ def test_a_port_that_is_taken(either_loop, redis70, monkeypatch):
     for url, service in zip(urls, ("mine", ""), strict=True):
         with pytest.raises(ServiceError, match=f"cannot listen on {taken}: address already in use"):
             serve_proxy(url, sentinel_service=service, listen_sentinel=taken)
+
+
+class Switching:
+    """Two servers whose switches are over when the test says so; `begun` of them have."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.over = asyncio.Semaphore(0)
+        world = SimpleNamespace(engine="first", standby=True)
+        plan = SimpleNamespace(standby=None)
+        proxy = SimpleNamespace(plan=plan, world=world, links={}, moved=lambda: None)
+        self.world, self.behind = world, Behind(proxy)
+        self.behind._standby = self
+
+    def mind(self) -> None:
+        """Nothing has to be done about another profile."""
+
+    async def switch(self, quiet):
+        del quiet
+        self.begun += 1
+        await self.over.acquire()
+        return Lost((), (), ())
+
+    def task(self, what):
+        return asyncio.get_running_loop().create_task(what)
+
+
+async def _turns():
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("engine", ["first", "another"])
+def test_one_switch_after_the_other(engine):
+    """Nobody is let in between two: they would be connected to a server that is the primary no more, and not be known as such.
+
+    The one that had to wait is not made where its profile was replaced meanwhile.
+    """
+
+    async def run():
+        servers_ = Switching()
+        behind = servers_.behind
+        first, second = (servers_.task(behind.switch(asyncio.sleep)) for _ in range(2))
+        await _turns()
+        client = servers_.task(behind.settled())
+        await _turns()
+        assert (servers_.begun, client.done()) == (1, False)
+        servers_.world.engine = engine
+        servers_.over.release()
+        await _turns()
+        assert first.done()
+        if engine == "first":
+            assert (servers_.begun, second.done(), client.done()) == (2, False, False)
+            servers_.over.release()
+            await _turns()
+            assert second.result() == Lost((), (), ())
+        else:
+            with pytest.raises(PairError, match="another profile is in force"):
+                second.result()
+            assert servers_.begun == 1
+        assert client.done()
+
+    asyncio.run(run())
