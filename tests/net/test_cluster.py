@@ -8,6 +8,7 @@ import pytest
 
 from chaosproxy.net import cluster as cluster_module
 from chaosproxy.net.address import Address
+from chaosproxy.net.pair_error import PairError
 from chaosproxy.net.tls import upstream_context
 from chaosproxy.service import ServiceError
 from tests import clusters, servers
@@ -364,3 +365,45 @@ def test_a_failover_is_the_clusters_own(serve_here):
         assert said == f"called off: {listeners[primary.port]} is no primary that has a replica"
         said = fail_over(proxy, listeners[replica.port], "sentinel")[1]
         assert said.startswith("called off: a cluster's nodes fail over by themselves")
+
+
+class Scripted:
+    """A replica's side connection: it is given one answer after the other to CLUSTER FAILOVER, and takes over once it is asked so often."""
+
+    def __init__(self, answers, takes):
+        self.answers, self.takes, self.asked = list(answers), takes, 0
+
+    async def request(self, *words):
+        if words[0] == b"ROLE":
+            role = b"master" if self.asked >= self.takes else b"slave"
+            return b"*1\r\n$%d\r\n%s\r\n" % (len(role), role)
+        self.asked += 1
+        return self.answers.pop(0)
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("answers", "takes", "asked", "error"),
+    [
+        ([b"+OK\r\n"], 1, 1, None),
+        ([b"+OK\r\n", b"+OK\r\n", b"+OK\r\n"], 3, 3, None),
+        ([b"+OK\r\n", b"-ERR You should send CLUSTER FAILOVER to a replica\r\n"], 2, 2, None),
+        ([b"-ERR Master is down or failed\r\n"], 1, 1, "Master is down"),
+        ([b"+OK\r\n", None], 9, 2, "no answer"),
+    ],
+)
+def test_a_replica_is_asked_again(cluster, serve_here, monkeypatch, answers, takes, asked, error):
+    """It gives up after a while, as on a busy machine; not sooner, as a second request would begin anew what is under way."""
+    monkeypatch.setattr(cluster_module, "_AGAIN", 0.05)
+    proxy = serve_here(cluster.url)
+    inner, loop = proxy.service._proxy.behind.cluster, proxy.service._loop
+    side = Scripted(answers, takes)
+    monkeypatch.setattr(proxy.service._proxy.routes.get("node-2"), "side", side)
+    if error is None:
+        loop.run(inner._take_over("node-2"))
+    else:
+        with pytest.raises(PairError, match=error):
+            loop.run(inner._take_over("node-2"))
+    assert side.asked == asked
