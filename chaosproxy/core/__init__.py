@@ -12,7 +12,8 @@ The map, in the order a command travels:
       intake              client -> upstream: one request after the other meets the rules (beginning: a part of one)
         before            what was decided adds up and is carried out: delays, barrier, vanishing, repeating, bucket
           remembering     what keys are before each write (memory)
-        pretending        what a cluster's node would answer by itself, where one server is the cluster (slot_map)
+        pretending        what a cluster's node would answer by itself, where one server is the cluster (node: to CLUSTER, and what it
+                              refuses; slot_map)
         ending            answered, cut off or lost before Redis saw it
         swallowing        a write the server computes and nobody keeps (swallow: how; reach: which commands are about their keys alone)
         renewing, past    a time that is not renewed, a read of what was; computing: what all three have computed

@@ -146,13 +146,16 @@ def _let_go(returns: "Returns", slot: Slot) -> bool:
         works = works_of(transaction)
         for work in works:
             _is_over(line, work, "error" if changes else "ok")
-        if changes:
+        if changes or any(work.replaced for work in works):
             _end(returns, slot, _EXEC)
             return False
         if transaction.turns:
             slot.watch = Watch()
             for raw in slot.parts:
                 slot.watch.feed(raw)
+    if slot.work is not None and slot.work.replaced:
+        _end(returns, slot, _LARGE)
+        return False
     slot.whole = False
     slot.paces.clear()
     if works or slot.work is not None:

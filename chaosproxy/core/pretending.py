@@ -6,14 +6,15 @@ A node answers CLUSTER's questions, sends away who asks for a slot of another no
 also in one transaction, and knows one database only; that it is a node of a cluster stands in the server's own INFO and HELLO. ASKING opens it for one command. A slot moves when a fault tells a client so (`error: MOVED`).
 """
 
-from chaosproxy.core import modes, slot_map
+from chaosproxy.core import modes, node, slot_map
 from chaosproxy.core.after import apply_after, drop
 from chaosproxy.core.command import Command, key_slot
 from chaosproxy.core.decision import Answer, NoRenewal, Past, Swallow
 from chaosproxy.core.ending import REFUSED, hidden, insert, local
 from chaosproxy.core.errors import TEXTS
+from chaosproxy.core.fault import ServerInfo
 from chaosproxy.core.line import Line
-from chaosproxy.core.resp import encode_bulk, encode_error, encode_integer
+from chaosproxy.core.resp import encode_command, encode_error
 from chaosproxy.core.slot import Element, Work
 from chaosproxy.core.slot_map import Seat, SlotMap
 
@@ -24,6 +25,11 @@ _NO_OTHER = {
     for what in (b"SELECT", b"SWAPDB", b"MOVE", b"Copying to another database")
 }
 
+_NO_REPLICAOF = Answer(encode_error(b"ERR REPLICAOF not allowed in cluster mode."))
+_NO_FAILOVER = Answer(
+    encode_error(b"ERR FAILOVER not allowed in cluster mode. Use CLUSTER FAILOVER command instead.")
+)
+
 
 def answers(line: Line, work: Work, now: float) -> bool:
     """Answer the command at the head in the server's place, if a node would; False: it goes on."""
@@ -32,9 +38,9 @@ def answers(line: Line, work: Work, now: float) -> bool:
         return False
     if work.final is not None and not isinstance(work.final[1], Swallow | NoRenewal | Past):
         return False
-    found = _answer(seat, seat.slots, work.exchange.command, line.modes)
+    found = _answer(seat, seat.slots, work.exchange.command, line)
     if found is None:
-        work.retold = slot_map.RETOLD.get(work.name.upper)
+        _let_by(line, work)
         return False
     if work.final is not None:
         # Nothing is swallowed or taken from the past where the server would not have carried it out.
@@ -45,7 +51,18 @@ def answers(line: Line, work: Work, now: float) -> bool:
     return True
 
 
-def _answer(seat: Seat, slots: SlotMap, command: Command, state: modes.Modes) -> Answer | None:
+def _let_by(line: Line, work: Work) -> None:
+    """The server answers it, or what is asked in its place, and what it says is put right."""
+    work.retold = slot_map.RETOLD.get(work.name.upper)
+    listed = None if line.modes.limited else node.listing(work.args)
+    if listed is not None:
+        work.retold, work.replaced = listed, True
+        work.args, work.raw = node.KEYS, encode_command(*node.KEYS)
+        work.sent = Command.parse(line.world.table, work.args, work.raw)
+
+
+def _answer(seat: Seat, slots: SlotMap, command: Command, line: Line) -> Answer | None:
+    state = line.modes
     asking, seat.asking = seat.asking, False
     queued = state.transaction is not None
     if not queued:
@@ -65,7 +82,7 @@ def _answer(seat: Seat, slots: SlotMap, command: Command, state: modes.Modes) ->
         seat.spoiled = True
     elif not seat.spoiled and command.name != "WATCH":
         seat.queued |= wanted
-    return found or (None if state.limited else _elsewhere(command))
+    return found or (None if state.limited else _elsewhere(command, line.world.server))
 
 
 def _sent_away(
@@ -92,24 +109,30 @@ def _own(seat: Seat, slots: SlotMap, command: Command, protocol: int) -> Answer 
             return _OK
         case [b"READONLY" | b"READWRITE"]:
             return _OK
-        case [b"SELECT", db] if db != b"0":
+        case [b"SELECT", db] if node.is_elsewhere(db):
             return _NO_OTHER[b"SELECT"]
         case [b"SWAPDB", *_]:
             return _NO_OTHER[b"SWAPDB"]
-        case [b"CLUSTER", what, *more]:
-            raw = _told(seat, slots, what, command.args[2] if more else None, protocol)
+        case [b"REPLICAOF" | b"SLAVEOF", *_]:
+            return _NO_REPLICAOF
+        case [b"FAILOVER", *_]:
+            return _NO_FAILOVER
+        case [b"CLUSTER", _, *_]:
+            raw = node.told(seat, slots, command.args, protocol)
             return None if raw is None else Answer(raw)
     return None
 
 
-def _elsewhere(command: Command) -> Answer | None:
-    """What reaches for another database with a key of this node."""
-    if command.name == "MOVE":
-        return _NO_OTHER[b"MOVE"]
-    options = [(arg or b"").upper() for arg in command.args[3:]]
-    if command.name == "COPY" and b"DB" in options and options[-1] != b"DB":
-        there = options[options.index(b"DB") + 1]
-        return None if there == b"0" else _NO_OTHER[b"Copying to another database"]
+def _elsewhere(command: Command, server: ServerInfo) -> Answer | None:
+    """What reaches for another database, or for keys that nobody names, with a key of this node."""
+    match command.name:
+        case "MOVE":
+            return _NO_OTHER[b"MOVE"]
+        case "COPY" if node.copies_elsewhere(command.args):
+            return _NO_OTHER[b"Copying to another database"]
+        case "SORT" | "SORT_RO":
+            raw = node.sorts_elsewhere(command, server)
+            return None if raw is None else Answer(raw)
     return None
 
 
@@ -117,27 +140,6 @@ def _shard_channels(command: Command) -> tuple[bytes, ...]:
     """The channels that belong to slots, as keys do."""
     last = {"SSUBSCRIBE": None, "SUNSUBSCRIBE": None, "SPUBLISH": 2}.get(command.name, 1)
     return tuple(arg or b"" for arg in command.args[1:last])
-
-
-def _told(
-    seat: Seat, slots: SlotMap, what: bytes, about: bytes | None, protocol: int
-) -> bytes | None:
-    match what:
-        case b"SLOTS":
-            return slot_map.slots_reply(seat, slots, protocol)
-        case b"SHARDS":
-            return slot_map.shards_reply(seat, slots, protocol)
-        case b"NODES":
-            return slot_map.nodes_reply(seat, slots, protocol)
-        case b"INFO":
-            return slot_map.info_reply(slots, seat.node, protocol)
-        case b"MYID":
-            return encode_bulk(slot_map.node_id(seat.node))
-        case b"KEYSLOT" if about is not None:
-            return encode_integer(key_slot(about))
-        case _:
-            # The server has an error for it.
-            return None
 
 
 def _give(line: Line, work: Work, answer: Answer, now: float) -> None:

@@ -88,6 +88,8 @@ class Work:
     acted: Callable[[bytes], bool] | None = None
     #: What the client is to get in the place of its reply, before any rule sees that.
     retold: Callable[[bytes], bytes] | None = None
+    #: The server is asked something else in its place, of which only `retold` makes the answer.
+    replaced: bool = False
     taken: list[Taken] = field(default_factory=list)
     #: Bytes of what was asked about its keys.
     held: int = 0

@@ -159,6 +159,9 @@ def info_reply(slots: SlotMap, node: int, protocol: int) -> bytes:
         b"cluster_size": b"%d" % size,
         b"cluster_current_epoch": b"%d" % slots.count,
         b"cluster_my_epoch": b"%d" % (node + 1),
+        b"cluster_stats_messages_sent": b"0",
+        b"cluster_stats_messages_received": b"0",
+        b"total_cluster_links_buffer_limit_exceeded": b"0",
     }
     return encode_text(b"".join(b"%s:%s\r\n" % pair for pair in fields.items()), protocol)
 

@@ -59,6 +59,16 @@ COPYING = "-ERR Copying to another database is not allowed in cluster mode"
         (f"COPY {HERE} {HERE} DB 1", COPYING),
         (f"COPY {HERE} {HERE} replace db 1", COPYING),
         (f"MOVE {THERE} 1", "-MOVED 5061 h:7000"),
+        (f"SORT {HERE} BY w*", "-ERR BY option of SORT denied in Cluster mode."),
+        ("REPLICAOF NO ONE", "-ERR REPLICAOF not allowed in cluster mode."),
+        (
+            "FAILOVER",
+            "-ERR FAILOVER not allowed in cluster mode. Use CLUSTER FAILOVER command instead.",
+        ),
+        (f"SORT {HERE} BY nosort", None),
+        ("SELECT 00", None),
+        (f"COPY {HERE} {HERE} DB x", None),
+        (f"COPY {HERE} {HERE} DB 1 FOO", None),
         (f"COPY {HERE} {HERE} DB 0", None),
         (f"COPY {HERE} {HERE} DB", None),
         (f"COPY {HERE} {HERE}", None),
@@ -139,7 +149,7 @@ def test_questions(protocol):
         ):
             talk.client(command)
             assert piece in talk.heard("client")
-        for command in ("CLUSTER", "CLUSTER KEYSLOT", "CLUSTER COUNTKEYSINSLOT 1"):
+        for command in ("CLUSTER", "CLUSTER KEYSLOT", "CLUSTER COUNTKEYSINSLOT"):
             talk.client(command)
             talk.expect_upstream(command)
             talk.upstream("-ERR no")

@@ -102,7 +102,7 @@ def test_info(seat):
     said = decode(slot_map.info_reply(seat.slots, 1, 2))
     assert b"cluster_state:ok\r\n" in said
     assert b"cluster_known_nodes:2\r\ncluster_size:2\r\n" in said
-    assert said.endswith(b"cluster_my_epoch:2\r\n")
+    assert b"cluster_my_epoch:2\r\n" in said
     for slot in range(8192):
         seat.slots.move(slot, 1)
     assert b"cluster_known_nodes:2\r\ncluster_size:1\r\n" in decode(

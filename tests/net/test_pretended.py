@@ -5,6 +5,7 @@ from redis import RedisCluster
 
 from chaosproxy.net.address import Address
 from tests.proxying import serve_proxy, wait_for
+from tests.servers import start_cluster_node
 from tests.wire import Wire
 
 MOVING = """
@@ -81,3 +82,27 @@ def test_a_listener_that_has_gone(proxy):
     route = inner.routes["node-3"]
     proxy.service._loop.call(lambda: inner.routes.remove("node-3"))
     assert inner.behind._pretended.seat(route, "127.0.0.1") is None
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_as_a_real_node(either_loop, server, protocol):
+    """What is asked about keys of slots, and what is refused, is answered as each server does that is a cluster's node."""
+    keys = [("SET", "foo", "1"), ("SET", "{foo}2", "1"), ("RPUSH", "l", "1", "2")]
+    asked = [
+        *(f"CLUSTER COUNTKEYSINSLOT {slot}" for slot in ("12182", "0", "16384", "x")),
+        *(f"CLUSTER GETKEYSINSLOT {numbers}" for numbers in ("0 1", "16384 1", "0 -1", "0 x")),
+        *(f"CLUSTER {question} nobody" for question in ("REPLICAS", "COUNT-FAILURE-REPORTS")),
+        *(f"SORT l {rest}" for rest in ("BY w*", "BY nosort", "GET {l}*", "FOO BY w*", "GET x")),
+        *("CLUSTER FAILOVER", "REPLICAOF NO ONE", "FAILOVER", "SELECT x", "COPY l {l} DB x"),
+    ]
+    node = start_cluster_node(server.name)
+    try:
+        with serve_proxy(server.url, cluster_nodes=1) as proxy, node.connect(resp=protocol) as real:
+            wait_for(lambda: proxy.service.survey.answered, "it to know the server")
+            with proxy.connect(resp=protocol) as wire:
+                for command in (*keys, *map(str.split, asked)):
+                    assert wire.raw(*command) == real.raw(*command), command
+                both = [each.ask("CLUSTER", "GETKEYSINSLOT", 12182, 9) for each in (wire, real)]
+                assert sorted(both[0]) == sorted(both[1]) == [b"foo", b"{foo}2"]
+    finally:
+        node.stop()
