@@ -3,8 +3,9 @@
 Takes its URL and, where it wants one, its token; gives what it answers as plain data, or raises RemoteError.
 """
 
+import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, Final
@@ -16,6 +17,46 @@ TIMEOUT: Final = 10.0
 _POLL: Final = 20.0
 #: What is read of a profile in force.
 _IN_FORCE: Final = ("name", "seed", "generation", "since", "faults")
+
+
+def _is(*kinds: type) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, kinds)
+
+
+def _texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _coded(value: object) -> bool:
+    if not (isinstance(value, list) and _texts(value)):
+        return False
+    try:
+        for each in value:
+            base64.b64decode(each)
+    except ValueError:
+        return False
+    return True
+
+
+#: What is read of each item of a list in an answer.
+_ITEMS: Final[Mapping[str, Mapping[str, Callable[[object], bool]]]] = {
+    "faults": {
+        **dict.fromkeys(("name", "type"), _is(str)),
+        **dict.fromkeys(("matched", "fired"), _is(int)),
+        "skipped": _is(dict),
+    },
+    "connections": {},
+    "events": {
+        **dict.fromkeys(("at", "fault", "command", "applied", "told", "outcome"), _is(str)),
+        "n": _is(int),
+    },
+    "problems": {
+        **dict.fromkeys(("file", "message", "suggestion", "source_line"), _is(str)),
+        **dict.fromkeys(("line", "column"), _is(int)),
+    },
+}
+#: What of them may be left out.
+_OPTIONAL: Final = {"delay": _is(int, float), "keys": _texts, "keys_b64": _coded}
 
 
 class RemoteError(Exception):
@@ -128,18 +169,33 @@ class Remote:
     ) -> dict[str, Any]:
         """Ask for an object that has these fields. Raises RemoteError for anything else: who answers may be somebody else."""
         value = self.ask(method, path, body, timeout=timeout)
-        lists = {"faults", "connections", "events", "warnings"}.intersection(names)
         if not (
             isinstance(value, dict)
             and value.keys() >= set(names)
-            and all(isinstance(value[name], list) for name in lists)
+            and all(_is_list_of(name, value[name]) for name in {"warnings", *_ITEMS} & set(names))
         ):
             raise _refused(self.url, 200, None)
         return value
 
 
+def _is_list_of(name: str, value: object) -> bool:
+    """Whether it is a list of what answers call so."""
+    if name == "warnings":
+        return _texts(value)
+    return isinstance(value, list) and all(_is_one(_ITEMS[name], item) for item in value)
+
+
+def _is_one(fields: Mapping[str, Callable[[object], bool]], item: object) -> bool:
+    return (
+        isinstance(item, dict)
+        and all(name in item and holds(item[name]) for name, holds in fields.items())
+        and all(holds(item[name]) for name, holds in _OPTIONAL.items() if name in item)
+    )
+
+
 def _refused(url: str, status: int, value: object) -> RemoteError:
     if isinstance(value, dict) and isinstance(value.get("error"), str):
-        problems = value.get("problems") or ()
-        return RemoteError(value["error"], status, tuple(problems))
+        problems = value.get("problems") or []
+        if _is_list_of("problems", problems):
+            return RemoteError(value["error"], status, tuple(problems))
     return RemoteError(f"{url} answered {status}, and not as chaosproxy does", status)

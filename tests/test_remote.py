@@ -1,5 +1,6 @@
 """A proxy asked from elsewhere: each question, what refuses, and servers that are none of ours."""
 
+import json
 import socket
 import threading
 
@@ -100,7 +101,9 @@ def test_no_url(url):
 @pytest.mark.parametrize(
     "said",
     [b"", b"+PONG\r\n", b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\nnone",
-     b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnone", b"HTTP/1.1 500 Oops\r\nContent-Length: 2\r\n\r\n{}"],
+     b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnone", b"HTTP/1.1 500 Oops\r\nContent-Length: 2\r\n\r\n{}",
+     b'HTTP/1.1 422 No\r\nContent-Length: 28\r\n\r\n{"error": 1, "problems": []}',
+     b'HTTP/1.1 422 No\r\nContent-Length: 32\r\n\r\n{"error": "x", "problems": [{}]}'],
 )  # fmt: skip
 def test_somebody_else(said):
     """Who answers something else is told apart from a proxy, and from nobody."""
@@ -112,7 +115,7 @@ def test_somebody_else(said):
                 client.recv(65536)
                 client.sendall(said)
 
-        thread = threading.Thread(target=answer)
+        thread = threading.Thread(target=answer, daemon=True)
         thread.start()
         url = f"http://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(RemoteError, match=url):
@@ -120,8 +123,23 @@ def test_somebody_else(said):
         thread.join()
 
 
+EVENT = {"n": 1, "at": "", "fault": "", "command": "", "applied": "", "told": "", "outcome": ""}
+#: What has lists where a proxy's answers have them, of something else.
+FOREIGN = [
+    {"name": "", "seed": 1, "generation": 1, "since": "", "faults": items, "warnings": [1]}
+    | {"events": items, "connections": [1]}
+    for items in (
+        *([1], [None], [[]], [{}]),
+        *([EVENT | change] for change in ({"n": "1"}, {"at": 1}, {"delay": "1"}, {"keys": [1]})),
+        *([EVENT | {"keys_b64": wrong}] for wrong in (1, [1], ["A"], ["\u00e4"])),
+        [{"name": "", "type": "", "matched": 1, "fired": 1, "skipped": []}],
+    )
+]
+
+
 @pytest.mark.parametrize(
-    "said", ["[]", "{}", '"x"', '{"faults": 1, "events": {}, "connections": 2}']
+    "said",
+    ["[]", "{}", '"x"', '{"faults": 1, "events": {}, "connections": 2}', *map(json.dumps, FOREIGN)],
 )
 def test_something_else_in_json(said):
     """What is no answer of a proxy's is told as such, to whatever was asked."""
@@ -135,7 +153,7 @@ def test_something_else_in_json(said):
                     head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(said)}\r\n\r\n"
                     client.sendall(head.encode() + said.encode())
 
-        thread = threading.Thread(target=answer)
+        thread = threading.Thread(target=answer, daemon=True)
         thread.start()
         remote = Remote(f"http://127.0.0.1:{server.getsockname()[1]}")
         for ask in (
