@@ -160,10 +160,10 @@ class Service:
     def use(self, profile: Profile, seed: int, patience: float | None = None) -> int:
         """Put a profile in force; when this returns it is so on every connection. Gives its generation. Raises BusyError."""
         with in_time(self._switching, patience):
-            return self._use(profile, seed, patience)
+            return self._use(profile, seed, patience, ())
 
-    def _use(self, profile: Profile, seed: int, patience: float | None) -> int:
-        self.generation = self._loop.call(lambda: self._proxy.use(profile, seed), patience)
+    def _use(self, profile: Profile, seed: int, patience: float | None, late: Sequence[str]) -> int:
+        self.generation = self._loop.call(lambda: self._proxy.use(profile, seed, late), patience)
         self.profile, self.seed = profile, seed
         return self.generation
 
@@ -195,13 +195,13 @@ class Service:
             "sha256": profile.sha256,
         }
 
-    def put(self, profile: Profile, seed: int | None) -> dict[str, Any]:
+    def put(self, profile: Profile, seed: int | None, later: Sequence[str] = ()) -> dict[str, Any]:
         """Put a profile in force on every connection; without a seed with its own, or with the one in force."""
         # Who asks at the same time waits, or each could be told of the other's.
         with in_time(self._switching, _CHANGE):
             if seed is None:
                 seed = self.seed if profile.seed is None else profile.seed
-            self._use(profile, seed, _CHANGE)
+            self._use(profile, seed, _CHANGE, later)
             return self.in_force()
 
     def strangers(self, sources: Sequence[Source], overrides: Sequence[str]) -> list[str]:

@@ -44,8 +44,8 @@ class Listeners(Protocol):
     def limits(self) -> Limits:
         """Where it is counted that a limit was reached."""
 
-    def put(self, profile: Profile, seed: int | None) -> dict[str, Any]:
-        """Put a profile in force on every connection."""
+    def put(self, profile: Profile, seed: int | None, later: Sequence[str]) -> dict[str, Any]:
+        """Put a profile in force on every connection; `later`: listeners that may come yet."""
 
     def add_listener(self, name: str, listen: str, upstream: str) -> str:
         """Listen there too, with that server behind; give where. Raises OSError and ValueError."""
@@ -260,7 +260,9 @@ class Toxiproxy:
             raise _bad(str(error)) from None
         except ProfileError as error:
             raise _bad("; ".join(problem.message for problem in error.problems)) from None
-        self._generation = self._behind.put(profile, None)["generation"]
+        # Of one that is disabled the toxics wait for it.
+        later = [proxy.listener for proxy in self._proxies.values() if not proxy.enabled]
+        self._generation = self._behind.put(profile, None, later)["generation"]
 
     def _enable(self, proxy: _Proxy) -> None:
         if proxy.enabled:

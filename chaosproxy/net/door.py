@@ -5,7 +5,7 @@ Takes the engine in force; closes the listener and opens it again, so that conne
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from functools import partial
 from time import monotonic
 from typing import Final
@@ -114,13 +114,13 @@ class Door:
         self.mind(monotonic())
 
 
-def strangers(engine: Engine, routes: Routes) -> list[str]:
-    """Give, for each rule that waits for what comes by a listener that there is not, what is to be said of that."""
+def strangers(engine: Engine, routes: Routes, later: Collection[str] = ()) -> list[str]:
+    """Give, for each rule that waits for what comes by a listener that there is not, nor is to come `later`, what is to be said of that."""
     names = [route.name for route in routes]
     found = []
     for live in engine.rules:
         test = live.rule.match.connection
-        if test is not None and test.listener is not None and test.listener not in names:
+        if test is not None and test.listener not in {None, *names, *later}:
             near = closest(test.listener, names)
             meant = f"did you mean '{near}'?" if near else f"there is {', '.join(names)}"
             found.append(f"fault {live.name}: no listener is called '{test.listener}'; {meant}")

@@ -7,7 +7,7 @@ import asyncio
 import itertools
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from time import monotonic
 from typing import Final
@@ -147,8 +147,8 @@ class Proxy:
         reply = await self.behind.asked.side.request(b"PING")
         return reply is not None and not reply.startswith((b"-LOADING", b"-MASTERDOWN"))
 
-    def use(self, profile: Profile, seed: int) -> int:
-        """Put a profile in force on every connection, from the next command on. Gives its generation."""
+    def use(self, profile: Profile, seed: int, later: Collection[str] = ()) -> int:
+        """Put a profile in force on every connection, from the next command on; gives its generation. `later`: listeners to come."""
         world = self.world
         generation = world.engine.generation + 1
         first = next(self._numbers)
@@ -163,12 +163,12 @@ class Proxy:
             if not link.ended:
                 link.tell(link.conversation.switch)
         self.behind.mind()
-        self._warn_of_strangers()
+        self._warn_of_strangers(later)
         self.steered()
         return generation
 
-    def _warn_of_strangers(self) -> None:
-        for problem in strangers(self.world.engine, self.routes):
+    def _warn_of_strangers(self, later: Collection[str] = ()) -> None:
+        for problem in strangers(self.world.engine, self.routes, later):
             _log.warning("%s", problem)
 
     def steered(self) -> None:

@@ -67,7 +67,7 @@ class Backend:
     def in_force(self):
         return {"name": self.profile.name, "seed": self.seed, "generation": self.generation}
 
-    def put(self, profile, seed):
+    def put(self, profile, seed, later=()):
         self._has_time()
         self.profile, self.generation = profile, self.generation + 1
         self.seed = self.seed if seed is None else seed

@@ -72,6 +72,20 @@ def test_latency(proxy, ask, port, stream):
         assert len(proxy.events()) == 2
 
 
+def test_a_toxic_of_a_proxy_that_is_disabled(proxy, ask, redis70, caplog):
+    """It is in force as soon as the proxy is enabled; nobody is told that its listener is not there."""
+    upstream = f"127.0.0.1:{redis70.port}"
+    ask("POST", "/proxies", {"name": "cache", "upstream": upstream, "enabled": False})
+    toxic(ask, "latency", latency=300)
+    listen = ask("POST", "/proxies/cache", {"enabled": True})["listen"]
+    with Wire(int(listen.rpartition(":")[2])) as client:
+        assert took(client, "PING") >= 0.299
+    ask("POST", "/proxies/cache", {"enabled": False})
+    ask("POST", "/proxies/cache/toxics/latency_downstream", {"attributes": {"latency": 1}})
+    ask("DELETE", "/proxies/cache")
+    assert [r.message for r in caplog.records if "no listener" in r.message] == []
+
+
 def test_bandwidth(ask, port):
     """So many KB a second."""
     with Wire(port) as client:

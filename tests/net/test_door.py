@@ -8,6 +8,7 @@ import pytest
 
 from chaosproxy.net import steer
 from chaosproxy.net.address import Address
+from chaosproxy.profile import Source, load
 from tests.busy import within
 from tests.proxying import at_its_own_port, refused, serve_proxy, wait_for
 
@@ -154,3 +155,13 @@ def test_a_listener_that_is_not_there(either_loop, redis70, caplog):
         "fault disconnect: no listener is called 'sentinel'; there is node-1, node-2",
         "fault disconnect: no listener is called 'reddis'; did you mean 'redis'?",
     ]
+
+
+def test_a_listener_that_is_to_come(redis70, caplog):
+    """Who puts a rule in force may know that there will be such a listener."""
+    rule = "- {fault: disconnect, match: {connection: {listener: NAME}}, at: after_apply}\n"
+    profile = load([Source("x", f"faults:\n{rule}{rule.replace('NAME', 'gone')}".encode(), "x")])
+    with serve_proxy(redis70.url) as proxy:
+        proxy.service.put(profile, None, ["NAME", "more"])
+    (said,) = (r.message for r in caplog.records if "no listener" in r.message)
+    assert said == "fault disconnect-2: no listener is called 'gone'; there is redis"
