@@ -29,18 +29,24 @@ class Refusals:
         self._counts = counts
         # Until when each of those that were told of late is here.
         self._here: deque[float] = deque()
+        self._warned = False
 
     def over_tls(self, context: ssl.SSLContext | None) -> ssl.SSLContext | None:
         """Give the context in which clients come; those that get no further than that are counted from now on."""
         if context is not None:
-            tell_failures(context, self._without_tls)
+            tell_failures(context, self._without_tls, self._left)
         return context
+
+    def _left(self) -> None:
+        # Nothing is wrong with a check of whether somebody listens; nor may a log be written from here.
+        self._counts.connections["no_tls"] += 1
 
     def _without_tls(self, why: str) -> None:
         self._counts.connections["no_tls"] += 1
         # Whoever does not speak it tries again and again.
-        first = self._counts.connections["no_tls"] == 1
-        _log.log(logging.WARNING if first else logging.DEBUG, "no TLS with a client: %s", why)
+        level = logging.DEBUG if self._warned else logging.WARNING
+        self._warned = True
+        _log.log(level, "no TLS with a client: %s", why)
 
     def refuse(self, client: asyncio.Transport, full: bool) -> None:
         """One more; `full`: there are as many clients as may be, else something else is scarce."""

@@ -37,18 +37,32 @@ def upstream_context(
     return context
 
 
-def tell_failures(context: ssl.SSLContext, tell: Callable[[str], None]) -> None:
-    """Have it told, as OpenSSL does, why no TLS came about with a client: loops close such a connection without a word."""
+def tell_failures(
+    context: ssl.SSLContext, tell: Callable[[str], None], left: Callable[[], None]
+) -> None:
+    """Have it told, as OpenSSL does, why no TLS came about with a client: loops close such a connection without a word.
+
+    `left`: it went before that was known, or took too long. Called when the loop has let go of it, from wherever garbage is collected.
+    """
 
     class Told(ssl.SSLObject):
+        _settled = False
+
         def do_handshake(self) -> None:
             try:
                 super().do_handshake()
             except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
                 raise
             except ssl.SSLError as error:
+                self._settled = True
                 tell(why(error))
                 raise
+            self._settled = True
+
+        def __del__(self) -> None:
+            # Of a connection that ends loops say nothing to OpenSSL.
+            if not self._settled:
+                left()
 
     context.sslobject_class = Told
 
