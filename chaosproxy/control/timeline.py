@@ -54,10 +54,11 @@ class Timeline:
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Look no more, but once at what has happened since the last look."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
+            self.look(monotonic())
 
     def seconds(self) -> list[dict[str, Any]]:
         """Give what is remembered, the latest last."""

@@ -15,6 +15,8 @@ _LEFT: Final = 150
 _PLOT: Final = WIDTH - _LEFT - 20
 _AREA: Final = 60
 _LANE: Final = 22
+#: In seconds.
+_SHORT: Final = 0.5
 #: So many marks a lane; what is more would be one on the other.
 MOST_MARKS: Final = 400
 #: Which shape an outcome has: colour alone tells nothing to some.
@@ -94,7 +96,7 @@ def _some(events: list[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
 def _area(run: Run, end: float) -> list[str]:
     """Commands a second, each look as a step."""
     points, seconds = [], 0.0
-    rates = [(look["seconds"], look["commands"] / (look["seconds"] or 1)) for look in run.timeline]
+    rates = [(lasted, commands / (lasted or 1)) for lasted, commands in _looks(run)]
     most = max((rate for _, rate in rates), default=0.0) or 1.0
     for lasted, rate in rates:
         y = round(_AREA - (_AREA - 4) * rate / most, 1)
@@ -106,6 +108,15 @@ def _area(run: Run, end: float) -> list[str]:
         f'<text x="0" y="{_AREA // 2 + 14}">at most {most:.0f}</text>',
         f'<polygon class="area" points="{edge}"/>',
     ]
+
+
+def _looks(run: Run) -> list[tuple[float, int]]:
+    """The seconds of each look and the commands in it; what is left of a second in the end is no rate by itself, if that is little."""
+    looks = [(float(look["seconds"]), int(look["commands"])) for look in run.timeline]
+    if len(looks) > 1 and looks[-1][0] < _SHORT:
+        (lasted, commands), (more, others) = looks[-2:]
+        looks[-2:] = [(lasted + more, commands + others)]
+    return looks
 
 
 def _axis(end: float, height: int) -> list[str]:

@@ -127,3 +127,13 @@ def test_a_running_proxy():
             wait_for(lambda: total() == (7, 4, pytest.approx(0.08), 4), "what is over")
     finally:
         redis.stop()
+
+
+def test_the_last_part_of_a_second():
+    """What has happened since the last look is not lost in the end."""
+    reading = Reading(commands=1)
+    timeline = Timeline(reading)
+    timeline.start()
+    reading.set(commands=4)
+    timeline.stop()
+    assert [each["commands"] for each in timeline.seconds()] == [3]

@@ -57,6 +57,19 @@ def test_commands_a_second():
     assert "at most 1" in ET.tostring(parsed(timeline=looks[1:]), "unicode")
 
 
+def test_the_last_part_of_a_second():
+    """It is drawn to its end: by itself, or with the second before it where it is so short that its rate says nothing."""
+    looks = [{"seconds": 1.0, "commands": 5}, {"seconds": 0.1, "commands": 6}]
+    for last, most in ((0.1, 10), (0.5, 12)):
+        looks[1]["seconds"] = last
+        svg = parsed(timeline=looks, seconds=1.0 + last)
+        assert f"at most {most}" in ET.tostring(svg, "unicode")
+        points = svg.find(f"{SVG}polygon").get("points").split()
+        assert max(float(point.partition(",")[0]) for point in points) == chart.WIDTH - 20
+    alone = parsed(timeline=[{"seconds": 0.1, "commands": 6}])
+    assert "at most 60" in ET.tostring(alone, "unicode")
+
+
 def test_hostile():
     """Names and keys stay text."""
     svg = parsed(events=[EVENT | {"fault": HOSTILE, "keys": [HOSTILE]}])
