@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import signal
-import tempfile
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -140,6 +139,8 @@ def _nodes(service: Service) -> dict[str, str]:
 
 def write_whole(path: Path, value: object) -> None:
     """Write a file that is there whole or not at all."""
+    import tempfile  # noqa: PLC0415 - it brings many others along, and hardly anybody wants such a file
+
     try:
         with tempfile.NamedTemporaryFile(
             "w", dir=path.parent, prefix=f".{path.name}.", delete=False

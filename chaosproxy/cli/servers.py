@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import click
 
 from chaosproxy.core.rule import Profile
-from chaosproxy.embedded import Embedded, EmbeddedError
 from chaosproxy.net.address import Upstream, parse_upstream
 from chaosproxy.net.tls import upstream_context
 
 if TYPE_CHECKING:
     from chaosproxy.cli.settings import RunOptions
+    from chaosproxy.embedded import Embedded
 
 EMBEDDED = "embedded"
 #: A replica that comes is served at once, not with those that may come within the next five seconds.
@@ -98,7 +98,10 @@ def _standby(options: "RunOptions", profile: Profile, upstream: Upstream) -> Ups
     return standby
 
 
-def _start(stack: ExitStack, options: tuple[str, ...]) -> Embedded:
+def _start(stack: ExitStack, options: tuple[str, ...]) -> "Embedded":
+    # Most proxies stand before a server that is there.
+    from chaosproxy.embedded import Embedded, EmbeddedError  # noqa: PLC0415
+
     try:
         return stack.enter_context(Embedded(options))
     except EmbeddedError as error:

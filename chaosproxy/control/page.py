@@ -6,7 +6,7 @@ routes for all of it, so anybody may have it, token or not.
 
 from functools import cache
 from http import HTTPStatus
-from importlib import resources
+from pathlib import Path
 from typing import Final
 
 from chaosproxy.control.answer import Answer, Request
@@ -36,7 +36,7 @@ _HEADERS: Final = {
 def _files() -> dict[str, Answer]:
     """Every file of the page by its path, read once: no request can name another."""
     answers = {}
-    for file in (resources.files("chaosproxy.control") / _FOLDER).iterdir():
+    for file in Path(__file__).with_name(_FOLDER).iterdir():
         suffix = "." + file.name.rpartition(".")[2]
         path = "/" if file.name == "index.html" else f"/{_FOLDER}/{file.name}"
         if suffix in _TYPES:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -173,7 +173,7 @@ def _spellings(name: str, value: _T) -> Iterator[tuple[bytes, _T]]:
 
 @cache
 def _bundled() -> CommandTable:
-    text = resources.files("chaosproxy.core").joinpath("commands.json").read_bytes()
+    text = Path(__file__).with_name("commands.json").read_bytes()
     words = cache(lambda line: frozenset(line.split()))
     key = cache(KeySpec.parse)
     return CommandTable(

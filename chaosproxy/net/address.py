@@ -60,10 +60,20 @@ class Address:
             return False
 
     @property
+    def is_numeric(self) -> bool:
+        """Whether its host is an IP address: nothing has to be looked up."""
+        try:
+            ipaddress.ip_address(self.host)
+        except ValueError:
+            return False
+        return True
+
+    @property
     def possible(self) -> bool:
         """Whether there can be such a host and port, whoever is there; what cannot makes lookups fail otherwise than with OSError."""
         try:
-            self.host.encode("idna")
+            # Python's tables of names take half a megabyte.
+            _ = self.is_numeric or self.host.encode("idna")
         except UnicodeError:
             return False
         return 0 <= self.port < 65536

@@ -5,7 +5,6 @@ Takes where the server is; gives an asyncio transport and protocol, or DialError
 
 import asyncio
 import errno
-import ipaddress
 import os
 import socket
 import ssl
@@ -72,7 +71,7 @@ class Dialler:
         name = self.address.host if self.tls else None
         if self.address.path:
             return await loop.create_unix_connection(factory, self.address.path)
-        if _is_ip(self.address.host):
+        if self.address.is_numeric:
             return await loop.create_connection(
                 factory, self.address.host, self.address.port, ssl=self.tls, server_hostname=name
             )
@@ -103,11 +102,3 @@ class Dialler:
             return "unreachable"
         # A server that does not speak TLS ends the handshake, or lets it time out.
         return "tls" if self.tls and isinstance(error, ConnectionError) else "other"
-
-
-def _is_ip(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True

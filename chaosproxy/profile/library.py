@@ -5,8 +5,6 @@ Takes what `--profile` was given; gives `Source`s, or raises `ProfileError`.
 
 from contextlib import suppress
 from functools import cache
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from chaosproxy.core.scalar import closest
@@ -15,6 +13,8 @@ from chaosproxy.profile.problems import ProfileError, Text
 from chaosproxy.profile.yaml_nodes import MAX_BYTES
 
 _SUFFIXES = (".yaml", ".yml")
+#: Where the package is.
+PACKAGE = Path(__file__).parents[1]
 
 
 def names() -> list[str]:
@@ -62,13 +62,10 @@ def find(given: str) -> Source:
 
 
 @cache
-def folder() -> Traversable:
+def folder() -> Path:
     """In a wheel inside the package; in a checkout, where people read them, beside it."""
-    package = resources.files("chaosproxy")
-    inside = package / "profiles"
-    if inside.is_dir():
-        return inside
-    return Path(str(package)).parent / "profiles"
+    inside = PACKAGE / "profiles"
+    return inside if inside.is_dir() else PACKAGE.parent / "profiles"
 
 
 def _is_file(name: str) -> bool:

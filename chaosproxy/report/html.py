@@ -6,7 +6,7 @@ Takes a Run; gives a page: the verdict, how to have it again, the timeline, each
 from collections import Counter
 from collections.abc import Iterable
 from html import escape
-from importlib import resources
+from pathlib import Path
 from typing import Final
 
 from chaosproxy.report import chart
@@ -21,7 +21,7 @@ _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; 
 
 def render(run: Run) -> str:
     """Give the page."""
-    style = resources.files("chaosproxy.report").joinpath("report.css").read_text("utf-8")
+    style = Path(__file__).with_name("report.css").read_text("utf-8")
     return f"""<!doctype html>
 <html lang="en">
 <head>

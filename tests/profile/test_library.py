@@ -123,7 +123,7 @@ def test_in_a_wheel_they_travel_inside_the_package(tmp_path, monkeypatch):
     (tmp_path / "profiles").mkdir()
     (tmp_path / "profiles" / "inside.yaml").write_text("# Inside.\nfaults: []\n")
     (tmp_path / "profiles" / "README.md").write_text("no profile")
-    monkeypatch.setattr(library.resources, "files", lambda package: tmp_path)
+    monkeypatch.setattr(library, "PACKAGE", tmp_path)
     library.folder.cache_clear()
     try:
         assert names() == ["inside"]
