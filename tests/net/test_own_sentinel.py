@@ -7,7 +7,7 @@ from redis.sentinel import Sentinel
 from chaosproxy.net.address import Address
 from tests.net.pairs import AT_ONCE, two_servers
 from tests.proxying import serve_proxy, wait_for
-from tests.servers import free_port
+from tests.servers import free_port, start_sentinel
 from tests.wire import Wire, decode
 
 CALLED = "\nfaults:\n- {fault: failover, name: gone, when: {trigger: manual}, style: %s}\n"
@@ -120,3 +120,31 @@ def test_who_does_not_read(serve_own, redis70):
     ping = b"*2\r\n$4\r\nPING\r\n$65536\r\n" + b"x" * 65536 + b"\r\n"
     with Wire(port) as client, pytest.raises((ConnectionResetError, BrokenPipeError)):
         client.send_bytes(ping * 2000)
+
+
+ASKED = """
+PING x y|ROLE x|GET x y|SENTINEL|SENTINEL nosuch|SENTINEL MASTERS x|SENTINEL MASTER|SENTINEL MASTER other|SENTINEL REPLICAS
+SENTINEL GET-MASTER-ADDR-BY-NAME mine x|SENTINEL GET-MASTER-ADDR-BY-NAME other|SENTINEL CKQUORUM mine|SENTINEL CKQUORUM
+SENTINEL IS-MASTER-DOWN-BY-ADDR 127.0.0.1 1 0 *|SENTINEL FAILOVER other|SENTINEL FAILOVER mine|SENTINEL RESET other|SENTINEL RESET m*
+SENTINEL FLUSHCONFIG|SENTINEL PENDING-SCRIPTS|SENTINEL MYID x|CLIENT GETNAME|CLIENT SETNAME a|CLIENT GETNAME|HELLO x|HELLO 4
+HELLO 3 FOO|SUBSCRIBE|SUBSCRIBE a a|PING|PING x|PING x y|SENTINEL CKQUORUM mine|ROLE|GET x y|UNSUBSCRIBE a|ROLE|UNSUBSCRIBE
+""".strip().replace("\n", "|").split("|")  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_as_a_real_one(serve_own, redis70, protocol):
+    """What is asked as it should be, and what is not, is answered to the letter."""
+    _, port = serve_own(redis70.url, "sentinel")
+    real = start_sentinel("redis70", f"sentinel monitor mine 127.0.0.1 {redis70.port} 1\n")
+    try:
+        with Wire(port, resp=protocol) as wire, real.connect(resp=protocol) as other:
+            for text in ASKED:
+                words = text.split()
+                count = 1 if words[0] != "SUBSCRIBE" else max(1, len(words) - 1)
+                said = []
+                for each in (wire, other):
+                    each.send(*words)
+                    said.append(each.read(count))
+                assert said[0] == said[1], text
+    finally:
+        real.stop()

@@ -90,18 +90,34 @@ def test_everything_else(visitor):
     assert ask(visitor, "CLIENT", "ID") == 1
     assert ask(visitor, "COMMAND") == []
     assert ask(visitor, "GET", "k").startswith("ERR unknown command 'GET'")
-    assert ask(visitor, "SENTINEL", "RESET", "x") == WireError(
-        "ERR Unknown sentinel subcommand 'reset'"
+    assert ask(visitor, "SENTINEL", "CONFIG", "GET", "*") == WireError(
+        "ERR unknown subcommand 'CONFIG'. Try SENTINEL HELP."
     )
     for words in (("SENTINEL",), ("SUBSCRIBE",), ("PSUBSCRIBE",)):
         assert ask(visitor, *words) == WireError(
             f"ERR wrong number of arguments for '{words[0].lower()}' command"
         )
-    assert ask(visitor, "SENTINEL", "MASTER").startswith("ERR Unknown sentinel subcommand")
     assert ask(visitor, "HELLO", 4) == WireError("NOPROTO unsupported protocol version")
     assert not visitor.leaving
     assert ask(visitor, "QUIT") == "OK"
     assert visitor.leaving
+
+
+def test_names(visitor):
+    """Who gives itself one is told it again."""
+    assert ask(visitor, "CLIENT", "GETNAME") is None
+    for words in (
+        ("SETNAME", "a"),
+        ("AUTH", "u", "p", "SETNAME", "a"),
+        ("SETNAME", "a", "AUTH", "u", "p"),
+    ):
+        ask(visitor, "CLIENT", "SETNAME", "b")
+        ask(visitor, "HELLO", visitor.protocol, *words)
+        assert ask(visitor, "CLIENT", "GETNAME") == b"a"
+    ask(visitor, "HELLO", visitor.protocol, "AUTH", "u", "p")
+    assert ask(visitor, "HELLO", 3, "FOO").startswith("ERR Syntax error in HELLO")
+    assert b"server" not in ask(visitor, "INFO", "SENTINEL")
+    assert ask(visitor, "INFO", "all") == ask(visitor, "INFO")
 
 
 def test_hello_without_a_version(visitor):
