@@ -276,3 +276,18 @@ def test_who_waits_as_the_profile_comes(proxy, redis70, waiting):
         assert lost == [given[0], name]
         assert redis70.ask("EXISTS", "q", "t") == 0
         assert redis70.ask("XINFO", "GROUPS", "s")[0][5] == 0, "nothing is pending"
+
+
+def test_what_is_put_back_is_given_to_nobody(proxy, redis70):
+    """Who waited at the server, and was told that it is no primary any more, waits there no longer when lost writes are undone."""
+    proxy.use(PROFILE.format("style: managed, lose: {writes: 1}, when: {trigger: manual}"))
+    with connected(proxy.port, 6) as (writer, *blocked):
+        writer.ask("RPUSH", "q", "x")
+        assert writer.ask("LPOP", "q") == b"x"
+        for each in blocked:
+            each.send("BLPOP", "q", "0")
+        wait_for(lambda: b"blocked_clients:5" in redis70.ask("INFO", "clients"), "them to wait")
+        proxy.service.trigger("fo")
+        switched(proxy)
+        assert [each.read()[0][:10] for each in blocked] == [b"-UNBLOCKED"] * 5
+        assert redis70.ask("LRANGE", "q", 0, -1) == [b"x"]
