@@ -114,6 +114,10 @@ class Fault:
         """Commands (as in `match: commands`) whose application the fault wants to hear of; None for most."""
         return None
 
+    def same_key_as(self) -> tuple[str, ...] | None:
+        """Of its settings the one whose commands (see `names`) are to be on the key that matched; None for most."""
+        return None
+
     def shuts_door(self) -> float | None:
         """For how long, from when the rule is in force, nobody is to listen at all; None for most: somebody is."""
         return None

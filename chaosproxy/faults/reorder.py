@@ -74,6 +74,11 @@ class Reorder(Fault):
             for number, word in enumerate(self.until.command):
                 yield ("until", "command", number), word
 
+    def same_key_as(self) -> tuple[str, ...] | None:
+        """Those whose application opens the barrier, if it has to be on the same key."""
+        by_key = self.until is not None and self.until.same == "key"
+        return ("until", "command") if by_key else None
+
     def watches(self) -> tuple[str, ...] | None:
         """Whose application opens the barrier."""
         return self.until.command if self.until is not None else None

@@ -20,13 +20,18 @@ _OF_CONNECTIONS: Final = frozenset(
 )  # fmt: skip
 
 
+#: Where the timeout of a command that waits stands: the others have it last.
+_SECOND: Final = frozenset((b"BLMPOP", b"BZMPOP"))
+_WAIT: Final = _SECOND | {b"BLPOP", b"BRPOP", b"BZPOPMIN", b"BZPOPMAX", b"BLMOVE", b"BRPOPLPUSH"}
+
+
 @fault
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCommands(Fault):
     """These commands run on the server exactly before the command is forwarded, or after it was applied.
 
     Their replies are hidden. `{key}` stands for the key that matched. They run in the client's database. None may change the
-    connection that it runs on (SELECT, SUBSCRIBE, HELLO …), and a MULTI needs its EXEC.
+    connection that it runs on (SELECT, SUBSCRIBE, HELLO …) or wait without a timeout (BLPOP q 0), and a MULTI needs its EXEC.
     """
 
     positions = (Position.BEFORE_FORWARD, Position.AFTER_APPLY, Position.AFTER_REPLY)
@@ -68,6 +73,11 @@ class RunCommands(Fault):
                 begun = number
             elif name in {"EXEC", "DISCARD"}:
                 begun = None
+            elif begun is None and _waits_for_good([word.upper() for word in words]):
+                raise Invalid(
+                    f"{name} may wait for good, and whatever comes behind it too; give it a timeout, or a command that does not wait",
+                    ("commands", number, 0),
+                )
         if begun is not None:
             raise Invalid("MULTI needs its EXEC among these commands", ("commands", begun, 0))
 
@@ -80,3 +90,19 @@ class RunCommands(Fault):
         """Run them."""
         del context
         return Run(self.commands, self.where)
+
+
+def _waits_for_good(words: list[bytes]) -> bool:
+    """Whether a command, in capital letters, may wait without an end: its timeout is 0."""
+    name = words[0]
+    if name in {b"XREAD", b"XREADGROUP"}:
+        options = words[: words.index(b"STREAMS")] if b"STREAMS" in words else words
+        timeout = options[options.index(b"BLOCK") + 1 :][:1] if b"BLOCK" in options else []
+    elif name in {b"WAIT", b"WAITAOF"}:
+        # For nobody it does not wait.
+        timeout = words[-1:] if any(each.strip(b"0") for each in words[1:-1]) else []
+    elif name in _WAIT:
+        timeout = words[1:2] if name in _SECOND else words[-1:]
+    else:
+        return False
+    return any(not each.strip(b"0.") and b"0" in each for each in timeout)

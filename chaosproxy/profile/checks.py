@@ -27,6 +27,7 @@ def check_rules(entries: Sequence[Written], table: CommandTable | None, problems
     for written in entries:
         _check_subject(written, problems)
         _check_reply(written, problems)
+        _check_share(written, problems)
         _check_when(written, problems)
         if table is not None:
             _check_commands(written, table, problems)
@@ -51,6 +52,12 @@ def _check_reply(written: Written, problems: Problems) -> None:
     if reply.type not in {None, "error"}:
         place = _place(written, "match", "reply", "type")
         problems.add(place, "reply.type: can never hold together with 'error'")
+
+
+def _check_share(written: Written, problems: Problems) -> None:
+    if written.match.key_share == 0:
+        place = _place(written, "match", "key_share")
+        problems.add(place, "key_share: can never hold, that is a share without a key")
 
 
 def _check_subject(written: Written, problems: Problems) -> None:
@@ -112,13 +119,10 @@ def _check_when(written: Written, problems: Problems) -> None:
 
 def _check_commands(written: Written, table: CommandTable, problems: Problems) -> None:
     match, fault = written.match, written.fault
-    if written.rule is not None:
-        for path, word in written.rule.fault.names():
-            if not _is_handshake(word, path, _place(written, *path), problems):
-                _known(word, path, _place(written, *path), table, problems)
     specs = None
     if match.commands is not None:
         specs = _all_known(written, match.commands, ("commands",), table, problems)
+    _check_settings(written, specs, table, problems)
     _check_after(written, specs, table, problems)
     if specs is None:
         return
@@ -130,6 +134,41 @@ def _check_commands(written: Written, table: CommandTable, problems: Problems) -
     if by_key and not any(spec.key_specs for spec in specs):
         message = f"commands: can never hold together with '{by_key[0]}', none of these has a key"
         problems.add(place, message)
+
+
+def _check_settings(
+    written: Written, specs: Sequence[CommandSpec] | None, table: CommandTable, problems: Problems
+) -> None:
+    """Whether the commands that a fault's settings name are there, and can be on the key of `specs`, those that it acts on."""
+    if written.rule is None:
+        return
+    fault = written.rule.fault
+    keyed = fault.same_key_as()
+    named: list[CommandSpec] | None = []
+    for path, word in fault.names():
+        place = _place(written, *path)
+        meant = None
+        if not _is_handshake(word, path, place, problems):
+            meant = _known(word, path, place, table, problems)
+        named = [*named, *meant] if named is not None and meant else None
+    if keyed is not None:
+        rest = "on any key it is same: any"
+        _check_same_key(_place(written, *keyed), keyed, (named, specs), rest, problems)
+
+
+def _check_same_key(
+    place: Place,
+    path: Sequence[str],
+    both: tuple[Sequence[CommandSpec] | None, Sequence[CommandSpec] | None],
+    rest: str,
+    problems: Problems,
+) -> None:
+    """Whether commands named at `path`, and those of `match`, have keys at all, as far as they are known."""
+    for those, whose in zip(both, ("these", "'commands'"), strict=True):
+        if those is not None and not any(spec.key_specs for spec in those):
+            why = f"can never hold on the same key, none of {whose} has one"
+            problems.add(place, f"{'.'.join(path)}: {why}; {rest}")
+            return
 
 
 def _check_after(
@@ -146,14 +185,8 @@ def _check_after(
     before = _all_known(written, after.command, path, table, problems)
     if after.same == "connection":
         return
-    place = _place(written, "match", *path)
-    for those, whose in ((before, "these"), (specs, "'commands'")):
-        if those is not None and not any(spec.key_specs for spec in those):
-            why = f"can never hold on the same key, none of {whose} has one"
-            problems.add(
-                place, f"after.command: {why}; on the same connection it is same: connection"
-            )
-            return
+    rest = "on the same connection it is same: connection"
+    _check_same_key(_place(written, "match", *path), path, (before, specs), rest, problems)
 
 
 def _is_handshake(word: str, path: Sequence[str | int], place: Place, problems: Problems) -> bool:

@@ -70,7 +70,7 @@ def holds(match: str, text: str, **around) -> bytes | bool | None:
         ("keys: 'a*', slots: 15495", "MGET b a", b"a"),
         ("keys: 'b*', slots: 15495", "MGET b a", False),
         ("key_share: 100%", "GET a", b"a"),
-        ("key_share: 0%", "GET a", False),
+        ("key_share: 0.000000001%", "GET a", False),
         ("key_share: 100%", "PING", False),
         ("arguments: {has: nx}", "SET k v NX", b"k"),
         ("arguments: {has: NX}", "SET k v XX", False),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.conversation import Talk
+from tests.conversation import Talk, profile
 
 LATE = """
 - fault: reorder
@@ -414,6 +414,21 @@ def test_a_final_decision_before_it_ends_the_chain():
 
 
 @pytest.mark.parametrize(
+    "settings",
+    [
+        "until: {command: [PING, SET]}",
+        "match: {commands: [PING, SET]}, until: {command: '@write'}",
+        "match: {commands: PING}, until: {command: PING, same: any}",
+        "until: {command: JSON.SET}",
+        "match: {commands: PING}, waiting: 2",
+    ],
+)
+def test_what_may_open_it(settings):
+    """As long as one of the commands may come to the same key, or any will do, it is no problem."""
+    assert profile(f"- {{fault: reorder, {settings}}}").rules
+
+
+@pytest.mark.parametrize(
     ("settings", "message"),
     [
         ("max: 1s", "give exactly one of until and waiting"),
@@ -440,6 +455,10 @@ def test_settings_that_contradict_each_other(problems, settings, message):
          "until.command: no ACL category or command flag is called @wirte"),
         ("until: {command: '@handshake'}",
          "until.command: @handshake stands in match.commands only; name the commands"),
+        ("until: {command: [PING, MULTI]}",
+         "until.command: can never hold on the same key, none of these has one; on any key it is same: any"),
+        ("match: {commands: PING}, until: {command: SET}",
+         "until.command: can never hold on the same key, none of 'commands' has one; on any key it is same: any"),
     ],
 )  # fmt: skip
 def test_commands_that_there_are_not(problems, settings, message):

@@ -68,6 +68,39 @@ def test_a_commands_own_name(word):
         profile(f"- {{fault: run, at: after_apply, commands: [[{word}, a, b]]}}")
 
 
+@pytest.mark.parametrize(
+    ("words", "good"),
+    [
+        ("[BLPOP, q, '0']", False),
+        ("[blmove, a, b, left, right, '0.0']", False),
+        ("[BLMPOP, '0', '1', q, LEFT]", False),
+        ("[XREAD, block, '0', STREAMS, s, $]", False),
+        ("[XREADGROUP, GROUP, g, c, BLOCK, '00', STREAMS, s, '>']", False),
+        ("[WAIT, '1', '0']", False),
+        ("[WAITAOF, '0', '1', '0']", False),
+        ("[MULTI], [EXEC], [BZPOPMIN, z, '0']", False),
+        ("[BLPOP, q, '0.1']", True),
+        ("[BLMPOP, '1', '1', q, LEFT, COUNT, '0']", True),
+        ("[XREAD, COUNT, '0', STREAMS, BLOCK, '0']", True),
+        ("[XREAD, BLOCK, '5', STREAMS, s, $]", True),
+        ("[XREAD, BLOCK]", True),
+        ("[WAIT, '1', '100']", True),
+        ("[WAIT, '0', '0']", True),
+        ("[WAITAOF, '0', '0', '0']", True),
+        ("[MULTI], [BLPOP, q, '0'], [EXEC]", True),
+        ("[SET, k, '0']", True),
+    ],
+)
+def test_none_that_waits_for_good(words, good):
+    """A command that may wait without an end would hold all that comes behind it: clients, other faults on the side connection."""
+    rule = f"- {{fault: run, at: after_reply, commands: [{words}]}}"
+    if good:
+        assert profile(rule).rules
+        return
+    with pytest.raises(ProfileError, match=r"commands: [A-Z]+ may wait for good, .* timeout"):
+        profile(rule)
+
+
 def test_whole_transactions():
     """A transaction of its own is begun and ended, or nothing behind it would be carried out."""
     rule = "- {{fault: run, match: {{commands: SET}}, at: before_forward, commands: [{}]}}"

@@ -85,6 +85,9 @@ def cut(fields):
          ["21: commands: can never hold together with 'slots', none of these has a key"]),
         ("match: {commands: ['@connection'], key_share: 5%}",
          ["21: commands: can never hold together with 'key_share', none of these has a key"]),
+        ("match: {key_share: 0%}", ["22: key_share: can never hold, that is a share without a key"]),
+        ("match: {keys: a, key_share: 0}",
+         ["31: key_share: can never hold, that is a share without a key"]),
         ("match: {after: {command: [MULTI, PING]}}",
          [("28: after.command: can never hold on the same key, none of these has one; "
           "on the same connection it is same: connection")]),
