@@ -150,7 +150,8 @@ class PrimaryFailsOver(Fault):
         "told UNBLOCKED and closed. {refuse: 1s}: for so long nobody listens, {reset_new: 1s}: new connections are reset. "
         "{readonly: 2s}, {loading: 500ms}, {masterdown: 1s}, {clusterdown: 1s}: for so long commands get that error, those that "
         "a server in that state refuses. {hold: 250ms}: commands wait. {wait: 1s}: all is as it was. switch: the new primary "
-        "takes over; what is lost is gone, and connections open by now are to the old one, which answers READONLY. rejoin: "
+        "takes over; what is lost is gone, and connections open by now are to the old one, which answers READONLY; who still waits in "
+        "BLPOP is told UNBLOCKED. rejoin: "
         "those connections are closed.",
         default=None,
     )

@@ -274,6 +274,9 @@ class Failovers:
         state = state_of(live)
         behind = self._proxy.behind
         real = behind.makes_real(live)
+        if not real and state.old is not None:
+            # Whoever becomes a replica tells those who wait; else what the new primary is sent would be given to them.
+            self._unblock(live, told=True)
         lost = await (behind.switch(self._answered) if real else self._undo(live))
         now = monotonic()
         if real:

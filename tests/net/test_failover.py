@@ -291,3 +291,25 @@ def test_what_is_put_back_is_given_to_nobody(proxy, redis70):
         switched(proxy)
         assert [each.read()[0][:10] for each in blocked] == [b"-UNBLOCKED"] * 5
         assert redis70.ask("LRANGE", "q", 0, -1) == [b"x"]
+
+
+@within(2.0)  # the step before is over by itself
+@pytest.mark.parametrize("before", ["", "unblock, {wait: 3s}, "])
+def test_who_waits_as_the_primary_changes(proxy, redis70, before):
+    """However the steps are written: a server that becomes a replica tells them, and neither old nor new data is given to them."""
+    steps = f"style: steps, steps: [{before}switch], lose: {{writes: 1}}, when: {{trigger: manual}}"
+    proxy.use(PROFILE.format(steps))
+    with connected(proxy.port, 2) as (writer, blocked):
+        writer.ask("RPUSH", "q", "x")
+        assert writer.ask("LPOP", "q") == b"x"
+        assert blocked.ask("PING") == "PONG"
+        if before:
+            proxy.service.trigger("fo")
+            wait_for(lambda: details(proxy), "its beginning")
+        blocked.send("BLPOP", "q", "0")
+        wait_for(lambda: b"blocked_clients:1" in redis70.ask("INFO", "clients"), "it to wait")
+        if not before:
+            proxy.service.trigger("fo")
+        assert blocked.read()[0].startswith(b"-UNBLOCKED")
+        switched(proxy)
+        assert redis70.ask("LRANGE", "q", 0, -1) == [b"x"]
