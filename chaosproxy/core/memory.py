@@ -6,6 +6,8 @@ Takes a key as it was before a write; gives how it was so long, or so many write
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 
+from chaosproxy.core.resp import encode_command
+
 #: How many keys are remembered, how many writes of each, and how many bytes in all; the oldest are forgotten first.
 MOST_KEYS = 4096
 MOST_WRITES = 256
@@ -96,3 +98,11 @@ class Taken:
 
 def _size(key: bytes, image: Image) -> int:
     return COST + len(key) + len(image.dump or b"")
+
+
+def restore(key: bytes, image: Image) -> bytes:
+    """The request that makes a key what it was: its value, type and end."""
+    if image.dump is None:
+        return encode_command(b"UNLINK", key)
+    ends = b"%d" % (image.ends or 0)
+    return encode_command(b"RESTORE", key, ends, image.dump, b"REPLACE", b"ABSTTL")

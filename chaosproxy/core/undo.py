@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from chaosproxy.core.memory import COST, Image
+from chaosproxy.core.memory import COST, Image, restore
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.swallow import carried_out
 
@@ -120,8 +120,9 @@ class UndoLog:
         If one waits there and goes on because of this write, this one's images say how all was before.
         """
         owner = written.connection
-        held = list(self._claims) if EVERYTHING in places else [*places, EVERYTHING]
-        crowd = [each for each in self._parked if not set(each.places).isdisjoint(places)]
+        every = EVERYTHING in places
+        held = list(self._claims) if every else [*places, EVERYTHING]
+        crowd = [each for each in self._parked if every or not set(each.places).isdisjoint(places)]
         # Who goes on because of which of two writes could not be told, even of one connection.
         owners = {-1} if crowd else {owner}
         if any(not owners.issuperset(self._claims.get(place, ())) for place in held):
@@ -146,9 +147,8 @@ class UndoLog:
             return []
         written.claimed = False
         for place in written.places:
-            claims = self._claims[place]
-            claims.pop()
-            if not claims:
+            self._claims[place].pop()
+            if not self._claims[place]:
                 del self._claims[place]
         woken, self._waiting = self._waiting, []
         return woken
@@ -168,7 +168,7 @@ class UndoLog:
         """Redis has answered it, and it does not leave its places yet."""
         self._leave(written)
         giver, written.giver = written.giver, None
-        took = bool(written.writes)
+        took = bool(written.writes) and giver is not None and _knows(giver, written.places)
         written.writes += written.given
         if giver is not None and took and (giver.claimed or giver.logged):
             if giver.logged:
@@ -259,6 +259,11 @@ class UndoLog:
         self.size = 0
 
 
+def _knows(giver: Written, places: Iterable[Place]) -> bool:
+    """Whether its images say how these places were: not if it may have written anywhere."""
+    return not set(giver.places).isdisjoint(places)
+
+
 def _lost(taken: Sequence[Written]) -> Lost:
     """What these writes, the last one first, come to, and what puts their places back."""
     writes = [write for each in reversed(taken) for write in each.writes]
@@ -320,11 +325,3 @@ def refused(lost: Lost, replies: Sequence[bytes] | None) -> Lost:
         return replace(lost, writes=(), kept=lost.kept + kept)
     pairs = zip(lost.puts, array, strict=False)
     return _but(lost, {key for key, raw in pairs if key is not None and raw[:1] == b"-"}, "refused")
-
-
-def restore(key: bytes, image: Image) -> bytes:
-    """The request that makes a key what it was: its value, type and end."""
-    if image.dump is None:
-        return encode_command(b"UNLINK", key)
-    ends = b"%d" % (image.ends or 0)
-    return encode_command(b"RESTORE", key, ends, image.dump, b"REPLACE", b"ABSTTL")

@@ -3,8 +3,8 @@
 import pytest
 
 from chaosproxy.core import undo
-from chaosproxy.core.memory import COST, Image
-from chaosproxy.core.undo import EVERYTHING, Lost, UndoLog, Written, refused, restore
+from chaosproxy.core.memory import COST, Image, restore
+from chaosproxy.core.undo import EVERYTHING, Lost, UndoLog, Written, refused
 from tests.wire import encode
 
 A, B, C = (0, b"a"), (0, b"b"), (3, b"c")

@@ -4,8 +4,7 @@ import pytest
 
 from chaosproxy.core.effect import LimitReached
 from chaosproxy.core.fault import ServerInfo
-from chaosproxy.core.memory import Image
-from chaosproxy.core.undo import restore
+from chaosproxy.core.memory import Image, restore
 from tests.conversation import Talk
 from tests.failing import Director
 from tests.wire import encode
@@ -775,3 +774,32 @@ def test_one_that_waits_since_before_the_window(later, lost):
         director.look()
         assert director.lost is not None
         assert (len(director.lost.writes), director.lost.kept) == (lost, ())
+
+
+@pytest.mark.parametrize("waits", ["before", "since"])
+def test_given_by_who_may_write_anywhere(waits):
+    """Nobody knows what such a script has given: neither is undone, and that is said of both. Who writes next hears first who went on."""
+    with Talk("" if waits == "before" else RULE) as talk, talk.another() as other:
+        talk.client("BLPOP a 0")
+        if waits == "since":
+            talk.upstream(*DUMPED)
+            for _ in range(PARKED):
+                talk.side("+PONG")
+        talk.heard("upstream")
+        put_in_force(talk, RULE)
+        other.client("EVAL x 0", "RPUSH a y")
+        other.expect_upstream("EVAL x 0")
+        other.upstream(":1")
+        other.expect_client(":1")
+        other.expect_silence()
+        talk.upstream('*["a" "x"]')
+        talk.expect_client('*["a" "x"]')
+        other.expect_silence()
+        other.side("+PONG")
+        other.expect_upstream(*asks("a"), "RPUSH a y")
+        other.upstream("$-1", ":-2", ":1")
+        other.expect_client(":1")
+        other.side("+PONG")
+        lost = fail_over(talk)
+        assert lost.writes == ()
+        assert set(lost.kept) == {("EVAL", "no_keys"), ("BLPOP", "no_image"), ("RPUSH", "no_image")}
