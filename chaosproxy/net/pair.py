@@ -129,11 +129,13 @@ class Pair:
         if standby.get("role") == "slave":
             same = primary.get("master_replid") == standby.get("master_replid")
             host, port = standby.get("master_host", ""), standby.get("master_port", "")
-            if not same and not self._is_at(self.primary, host, port):
+            ours = _is_at(self._address, host, port)
+            if not (same or ours or _is_at(self.primary.upstream.address, host, port)):
                 raise PairError(
                     f"the standby {self.standby.upstream.address} is a replica of {host}:{port}, not of the upstream"
                 )
-            self.standby.origin = host.encode(), port.encode()
+            if not ours:
+                self.standby.origin = host.encode(), port.encode()
         elif await self._holds_data(self.standby):
             raise PairError(
                 f"the standby {self.standby.upstream.address} has data of its own, and is no replica: that would be lost"
@@ -266,11 +268,6 @@ class Pair:
             await standby.do(b"REPLICAOF", *(standby.origin or (b"NO", b"ONE")))
 
     @staticmethod
-    def _is_at(node: Node, host: str, port: str) -> bool:
-        address = node.upstream.address
-        return (address.host, str(address.port)) == (host, port)
-
-    @staticmethod
     async def _holds_data(node: Node) -> bool:
         reply = await node.side.request(b"INFO", b"keyspace")
         return reply is None or b"\ndb" in reply
@@ -285,6 +282,10 @@ async def _way_to(dialler: Dialler) -> str:
     host = own_host(transport)
     transport.abort()
     return host
+
+
+def _is_at(address: Address | None, host: str, port: str) -> bool:
+    return address is not None and (address.host, str(address.port)) == (host, port)
 
 
 def _follows(info: dict[str, str]) -> bool:

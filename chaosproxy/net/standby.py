@@ -48,7 +48,7 @@ class Standby:
         self._pair = Pair(primary, standby, lambda: world.table, disposable=disposable)
         self._attaching: asyncio.Task[None] | None = None
         self._switching = asyncio.Lock()
-        # What was tried last, to be tried again with the next profile if it failed.
+        # What makes the standby copy the primary.
         self._how: Callable[[], Awaitable[None]] = self._pair.attach
         self._problem = ""
 
@@ -79,17 +79,16 @@ class Standby:
 
     def _settle_by(self, how: Callable[[], Awaitable[None]]) -> None:
         if self._attaching is None or self._attaching.done():
-            self._how = how
-            self._attaching = asyncio.get_running_loop().create_task(self._settle())
+            self._attaching = asyncio.get_running_loop().create_task(self._settle(how))
 
     async def _rejoin(self) -> None:
         await self._pair.rejoin()
         await self._pair.caught_up()
 
-    async def _settle(self) -> None:
+    async def _settle(self, how: Callable[[], Awaitable[None]]) -> None:
         self._problem = ""
         try:
-            await self._how()
+            await how()
         except PairError as error:
             self._problem = str(error)
             _log.error("no failover is possible: %s", error)
@@ -106,12 +105,23 @@ class Standby:
 
     async def begin(self, live: LiveRule) -> None:
         """A failover begins: if its standby lags, the link is dead from here on. Raises PairError if there is no standby."""
+        if self._problem:
+            self._settle_by(self._how)
         await self.attached()
-        if not await self._pair.linked(LINK_PATIENCE):
+        if not await self._linked():
             raise PairError("the standby does not copy the primary")
         # Another profile may have come meanwhile, and this failover goes no further.
         if holds_back(live.fault)[0] and live in self._world.engine.failovers:
             self._pair.relay.freeze()
+
+    async def _linked(self) -> bool:
+        """Whether the standby gets what the primary writes. One that was started anew knows of none, and is told again."""
+        linked = await self._pair.linked(LINK_PATIENCE)
+        if not linked and not self._pair.detached:
+            self._settle_by(self._how)
+            await self.attached()
+            linked = await self._pair.linked(LINK_PATIENCE)
+        return linked
 
     async def switch(self, quiet: Callable[[], Awaitable[object]]) -> Lost | None:
         """The standby becomes the primary; gives what was lost by that, None: that is not known. Raises PairError."""
@@ -128,6 +138,7 @@ class Standby:
         except PairError:
             pair.relay.thaw()
             raise
+        self._how = self._rejoin
         for route in self._routes():
             self._lead(route, pair.primary)
         if lost.writes is None:

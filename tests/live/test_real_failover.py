@@ -3,6 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -11,6 +12,7 @@ from chaosproxy.net.address import Address
 from tests import servers
 from tests.net.pairs import AT_ONCE, info, two_servers
 from tests.proxying import TURNED_AWAY, RunningProxy, serve_proxy, start_proxy, wait_for
+from tests.unbreakable.stand import start_on
 from tests.wire import Wire, encode
 
 FAILOVER = """
@@ -260,6 +262,54 @@ def test_a_standby_that_dies(before, two):
         trigger(proxy)
         wait_detail(proxy, "called off: ")
         assert client.ask("SET", "k", 2) == "OK"
+
+
+@contextmanager
+def started_anew(two: list[servers.Server], number: int) -> Iterator[None]:
+    """One of the servers, which may be gone already, is another one now, at its port: it is empty and copies nobody."""
+    two[number].stop()
+    two[number] = start_on(two[number].port, two[number].name, *AT_ONCE)
+    try:
+        yield
+    finally:
+        two[number].stop()
+
+
+def test_a_standby_that_was_started_anew(before, two):
+    """It knows of no primary any more, is told so as a failover begins, and takes over with all there is by then; the next one loses."""
+    proxy = before("style: managed, rejoin: 10ms, lose: {writes: 1}")
+    with started_anew(two, 1):
+        with proxy.connect() as client:
+            assert client.ask("SET", "k", 1) == "OK"
+        trigger(proxy)
+        wait_detail(proxy, "switched, nothing lost")
+        wait_detail(proxy, "the old primary is a replica now")
+        with newcomer(proxy) as new:
+            assert (pid(new), new.ask("GET", "k")) == (two[1].pid, b"1")
+            wait_for(lambda: b"state=online" in new.ask("INFO", "replication"), "its copy")
+            assert new.ask("SET", "k", 2) == "OK"
+        trigger(proxy)
+        wait_detail(proxy, "switched, 1 writes lost: SET x1")
+        with newcomer(proxy) as new:
+            assert (pid(new), new.ask("GET", "k")) == (two[0].pid, b"1")
+        proxy.stop()
+
+
+def test_an_old_primary_that_was_started_anew(before, two):
+    """It could not become a replica as it was to, and does as the next failover begins."""
+    proxy = before("style: managed, rejoin: 3s")
+    trigger(proxy)
+    wait_detail(proxy, "switched")
+    two[0].stop()
+    with newcomer(proxy) as client:
+        assert client.ask("SET", "k", 1) == "OK"
+    wait_detail(proxy, "called off")
+    with started_anew(two, 0):
+        trigger(proxy)
+        wait_for(lambda: details(proxy).count("switched, nothing lost") == 2, "it to take over")
+        with newcomer(proxy) as new:
+            assert (pid(new), new.ask("GET", "k")) == (two[0].pid, b"1")
+        proxy.stop()
 
 
 def test_everything_is_put_back(two):

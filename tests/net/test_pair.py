@@ -62,6 +62,16 @@ def test_attach_and_put_back(loop, two):
     assert standby.ask("GET", "after") == b"2"
 
 
+def test_attached_once_more(loop, two, pair):
+    """Who copies by way of the relay already goes on doing so, and is put back as it was at first."""
+    primary, standby = two
+    syncs = info_stats(primary)["sync_full"]
+    loop.run(pair.attach(), PATIENCE)
+    assert info_stats(primary)["sync_full"] == syncs
+    loop.run(pair.put_back(), PATIENCE)
+    assert info(standby)["role"] == "master"
+
+
 def test_a_replica_is_pointed_back(loop, two):
     """A standby that copies the primary already goes on where it is, by way of the relay, and back in the end."""
     primary, standby = two
