@@ -56,8 +56,9 @@ class Signals:
         """What has come by now was for the command, which has ended."""
         while signal.sigtimedwait(_WAITED, 0):
             pass
-        signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
+        # In this order: Python complains of a signal that has come when its handler is gone.
         signal.signal(signal.SIGCHLD, self._child)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
 
 
 def run(

@@ -33,6 +33,22 @@ def test_status(code, status):
     assert status_of(PYTHON, "-c", code) == status
 
 
+def test_no_signal_comes_between_two_handlers(monkeypatch):
+    """Signals come again only once each has the handler that it had: one whose handler goes as it comes is complained of by Python."""
+    before, let = signal.getsignal(signal.SIGCHLD), signal.pthread_sigmask
+    handlers = []
+
+    def mask(how, which):
+        handlers.append(signal.getsignal(signal.SIGCHLD))
+        return let(how, which)
+
+    monkeypatch.setattr(signal, "pthread_sigmask", mask)
+    with Signals():
+        pass
+    assert handlers[0] != before
+    assert handlers[1:] == [before]
+
+
 def test_environment_and_signals_are_as_usual(tmp_path):
     """It has the environment it is given, and blocks and ignores what any program here does, and nothing because of us."""
     said = tmp_path / "said"
