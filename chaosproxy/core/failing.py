@@ -4,6 +4,8 @@ Takes the work at the head of a line; gives a final decision for it where the se
 """
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from chaosproxy.core import modes
@@ -20,7 +22,8 @@ from chaosproxy.core.live_rule import Chosen, LiveRule
 from chaosproxy.core.match import Exchange
 from chaosproxy.core.rule import Match
 from chaosproxy.core.slot import Work
-from chaosproxy.core.undo import Lost
+from chaosproxy.core.swallow import carried_out
+from chaosproxy.core.undo import Lost, but
 from chaosproxy.core.when import Turn
 
 #: What events call a failover's own steps.
@@ -213,3 +216,16 @@ def _refusal(line: Line, work: Work) -> tuple[Chosen, Answer] | None:
             live.count(line.effects)
             return chosen, decision
     return None
+
+
+def refused(lost: Lost, replies: Sequence[bytes] | None) -> Lost:
+    """What was really lost, as the replies to MULTI, the requests and EXEC say: nothing if they were not carried out."""
+    array = None if replies is None else carried_out(replies)
+    if replies is not None and replies[0][:1] == b"-":  # MULTI: so each was carried out by itself
+        array = list(replies[1:-1])
+    if array is None:
+        why = "side_connection" if replies is None else "refused"
+        kept = tuple((name, why) for name, _ in lost.writes)
+        return replace(lost, writes=(), kept=lost.kept + kept)
+    pairs = zip(lost.puts, array, strict=False)
+    return but(lost, {key for key, raw in pairs if key is not None and raw[:1] == b"-"}, "refused")

@@ -15,7 +15,6 @@ from typing import Final
 
 from chaosproxy.core.memory import COST, Image, restore
 from chaosproxy.core.resp import encode_command
-from chaosproxy.core.swallow import carried_out
 
 Place = tuple[int, bytes]
 #: Stands for every key of every database.
@@ -304,24 +303,28 @@ def _lost(taken: Sequence[Written]) -> Lost:
     put_back()
     if db:
         ask(encode_command(b"SELECT", b"0"))
-    return _but(Lost(tuple(writes), tuple(kept), tuple(requests), tuple(puts)), unknown, "no_image")
+    _spread(unknown, writes)
+    left = [each for each in zip(requests, puts, strict=True) if each[1] not in unknown]
+    lost = Lost(
+        tuple(writes),
+        tuple(kept),
+        tuple(request for request, _ in left),
+        tuple(key for _, key in left),
+    )
+    return but(lost, unknown, "no_image")
 
 
-def _but(lost: Lost, keys: Collection[bytes], why: str) -> Lost:
+def _spread(unknown: set[bytes], writes: Sequence[tuple[str, tuple[bytes, ...]]]) -> None:
+    """What is written together with a key that is not put back is not put back either."""
+    grown = bool(unknown)
+    while grown:
+        size = len(unknown)
+        unknown.update(key for _, own in writes if not unknown.isdisjoint(own) for key in own)
+        grown = len(unknown) > size
+
+
+def but(lost: Lost, keys: Collection[bytes], why: str) -> Lost:
     """The same without the writes to these keys, which were not put back."""
     stays = [name for name, own in lost.writes if not set(own).isdisjoint(keys)]
     gone = tuple(write for write in lost.writes if set(write[1]).isdisjoint(keys))
     return replace(lost, writes=gone, kept=lost.kept + tuple((name, why) for name in stays))
-
-
-def refused(lost: Lost, replies: Sequence[bytes] | None) -> Lost:
-    """What was really lost, as the replies to MULTI, the requests and EXEC say: nothing if they were not carried out."""
-    array = None if replies is None else carried_out(replies)
-    if replies is not None and replies[0][:1] == b"-":  # MULTI: so each was carried out by itself
-        array = list(replies[1:-1])
-    if array is None:
-        why = "side_connection" if replies is None else "refused"
-        kept = tuple((name, why) for name, _ in lost.writes)
-        return replace(lost, writes=(), kept=lost.kept + kept)
-    pairs = zip(lost.puts, array, strict=False)
-    return _but(lost, {key for key, raw in pairs if key is not None and raw[:1] == b"-"}, "refused")

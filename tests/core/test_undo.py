@@ -3,8 +3,9 @@
 import pytest
 
 from chaosproxy.core import undo
+from chaosproxy.core.failing import refused
 from chaosproxy.core.memory import COST, Image, restore
-from chaosproxy.core.undo import EVERYTHING, Lost, UndoLog, Written, refused
+from chaosproxy.core.undo import EVERYTHING, Lost, UndoLog, Written
 from tests.wire import encode
 
 A, B, C = (0, b"a"), (0, b"b"), (3, b"c")
@@ -379,3 +380,21 @@ def test_what_the_server_said_of_one_key():
     found = refused(lost, [b"+OK\r\n", *[b"+QUEUED\r\n"] * 3, b"*3\r\n+OK\r\n-ERR no\r\n+OK\r\n"])
     assert found.writes == (("DEL", (b"b",)),)
     assert found.kept == (("SET", "refused"), ("MSET", "refused"))
+
+
+def test_a_key_beside_one_that_is_not_known():
+    """What one write has done to two keys is undone of both, or of neither, and so is what else was written to these."""
+    log = UndoLog(writes=9)
+    known, moved = Image(b"1"), ("BLMOVE", (b"a", b"b"))
+    log.end(Written(1, images={(0, b"a"): None, (0, b"b"): known}, writes=[moved]), 1.0)
+    log.end(Written(1, images={(0, b"b"): known}, writes=[("SET", (b"b",))]), 2.0)
+    log.end(Written(1, images={(0, b"c"): known}, writes=[("SET", (b"c",))]), 3.0)
+    log.end(
+        Written(1, images={(0, b"b"): known, (0, b"d"): known}, writes=[("MSET", (b"b", b"d"))]),
+        4.0,
+    )
+    lost = log.lose()
+    assert lost.writes == (("SET", (b"c",)),)
+    assert lost.kept == tuple((name, "no_image") for name in ("BLMOVE", "SET", "MSET"))
+    assert lost.requests == (restore(b"c", known),)
+    assert lost.puts == (b"c",)
