@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _EMBEDDED: Final = "embedded"
 _SEED: Final = "chaosproxy_seed"
+#: What a marker takes beside profiles.
+_TAKEN: Final = ("yaml", "seed", "set", "require_fired")
 #: What pytest is called by where it was run as a module.
 _MODULE: Final = "__main__.py"
 
@@ -169,12 +171,25 @@ def _in_force(item: pytest.Item, proxy: "ChaosProxy") -> Generator[None]:
     required = given.pop("require_fired", False)
     names = marker.args if marker is not None else _of_the_run(item)
     proxy.begin(_names(item))
-    if names or given:
-        _usable(lambda: proxy.use(*names or (), **given))
+    _usable(lambda: _known(given, required))
+    if names or given or marker is not None:
+        _usable(lambda: proxy.use(*names, **given))
     yield
-    missing = _usable(lambda: proxy.missing(required)) if required else []
+    missing = _usable(lambda: proxy.missing(required))
     if missing:
         pytest.fail(f"never fired, and had to: {', '.join(missing)}", pytrace=False)
+
+
+def _known(given: Collection[str], required: object) -> None:
+    """Raise TypeError for what a marker does not take."""
+    from chaosproxy.asked import read_required  # noqa: PLC0415
+    from chaosproxy.core.scalar import closest  # noqa: PLC0415
+
+    for name in given:
+        if name not in _TAKEN:
+            meant = f"did you mean '{near}'?" if (near := closest(name, _TAKEN)) else ""
+            raise TypeError(f"no argument is called '{name}'; {meant or ', '.join(_TAKEN)}")
+    read_required(required)
 
 
 def _case(item: pytest.Item) -> object | None:

@@ -3,24 +3,24 @@
 Takes a real server's URL, or starts one; gives the proxy's URL, profiles put in force, and what has fired.
 """
 
-import json
 import secrets
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from os import PathLike
 from time import monotonic
 from types import TracebackType
 from typing import Any, Final
 
-from chaosproxy.core.command_table import CommandTable
+from chaosproxy.asked import read_profile, read_required
 from chaosproxy.core.rule import Profile
 from chaosproxy.core.scalar import closest
 from chaosproxy.embedded import Embedded
 from chaosproxy.net.address import parse_address, parse_upstream
 from chaosproxy.net.loop import in_a_thread
 from chaosproxy.net.plan import Plan
-from chaosproxy.profile import Source, find, load
+from chaosproxy.profile import find, load
 from chaosproxy.service import Service, Settings
 from chaosproxy.telling import event_line, fault_table
 from chaosproxy.verdict import required_faults
@@ -118,7 +118,7 @@ class ChaosProxy:
 
     def use(
         self,
-        *names: str,
+        *names: str | PathLike[str],
         yaml: str | None = None,
         seed: int | None = None,
         set: Mapping[str, object] | None = None,  # noqa: A002 - as the command line and the control API call it
@@ -126,15 +126,9 @@ class ChaosProxy:
         """Put a profile in force: shipped ones' names or files' paths, or a text. When this returns, it is.
 
         `set` overrides single values: {"lost-ack.when.nth": 3}. Without a `seed`: --chaos-seed, the profile's, or the one drawn for the run.
-        Raises ProfileError with everything that is wrong.
+        Raises ProfileError with everything that is wrong, TypeError for what is none of these.
         """
-        if (yaml is None) == (not names):
-            raise TypeError("use() takes the names of profiles, or yaml=")
-        sources = [find(name) for name in names]
-        if yaml is not None:
-            sources = [Source("test", yaml.encode(), "yaml")]
-        overrides = [f"{path}={json.dumps(value)}" for path, value in (set or {}).items()]
-        profile = load(sources, table=CommandTable.bundled(), overrides=overrides)
+        profile = read_profile(names, yaml, seed, set)
         before = self._in_force()
         used = _Used(profile, *self._choose(seed, profile))
         self._put(used)
@@ -250,10 +244,11 @@ class ChaosProxy:
             lines.append(f"and {len(events) - _TOLD} more")
         return "\n".join([*lines, *fault_table(_together(used))])
 
-    def missing(self, required: bool | str | list[str]) -> list[str]:
+    def missing(self, required: bool | str | Sequence[str]) -> list[str]:
         """The faults of the profile in force that must have fired in this test and have not, even a moment later."""
-        asked = [] if required is True else [required] if isinstance(required, str) else required
-        names = required_faults(self.service.profile, asked or ())
+        if (asked := read_required(required)) is None:
+            return []
+        names = required_faults(self.service.profile, asked)
         due = monotonic() + _LATE
         while missing := [name for name in names if not self.fired(name)]:
             if monotonic() >= due:

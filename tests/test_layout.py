@@ -39,6 +39,7 @@ LAYERS = (
     {"net"},
     {"control"},
     {"service"},
+    {"asked"},
     {"testing"},
     {"pytest_plugin", "demo"},
     {"cli"},

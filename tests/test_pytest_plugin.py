@@ -398,8 +398,14 @@ def test_bad_seed(run, option, seed):
     [
         ('"nosuch"', "no shipped profile is called 'nosuch'"),
         ("yaml='faults: [{fault: latncy}]'", "did you mean 'latency'?"),
-        ('"calm", sed=3', "unexpected keyword argument 'sed'"),
+        ('"calm", sed=3', "no argument is called 'sed'; did you mean 'seed'?"),
+        ('"calm", zzz=3', "no argument is called 'zzz'; yaml, seed, set, require_fired"),
         ("seed=3", "takes the names of profiles, or yaml="),
+        ("", "takes the names of profiles, or yaml="),
+        ("5", "a profile: expected a shipped one's name or a file's path, got 5"),
+        ('"calm", seed="3"', "seed: expected a whole number from 0 to 1000000000000000, got '3'"),
+        ('"calm", set=["x"]', "set: expected values by their paths, "),
+        ('"calm", require_fired=5', "require_fired: expected True, 'all', or the names of faults"),
     ],
 )
 def test_bad_marker(run, marker, said):
