@@ -417,6 +417,22 @@ def test_bad_marker(run, marker, said):
     assert "chaosproxy/testing.py" not in result.stdout.str()
 
 
+def test_what_must_fire_of_a_profile_of_the_test_s_own(run):
+    """A marker that names no profile says what must fire of the one that the test puts in force."""
+    result = run("""
+@pytest.mark.chaos(require_fired=True)
+def test_met(chaosproxy):
+    chaosproxy.use(yaml=LIE)
+    get(chaosproxy)
+
+@pytest.mark.chaos(require_fired=True)
+def test_not_met(chaosproxy):
+    chaosproxy.use(yaml=LIE)
+""")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*never fired, and had to: lie*"])
+
+
 def test_asyncio(run):
     """Tests that are coroutines: the application's loop goes on while a fault is waited for."""
     run(
