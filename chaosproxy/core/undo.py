@@ -303,24 +303,21 @@ def _lost(taken: Sequence[Written]) -> Lost:
     put_back()
     if db:
         ask(encode_command(b"SELECT", b"0"))
-    _spread(unknown, writes)
-    left = [each for each in zip(requests, puts, strict=True) if each[1] not in unknown]
-    lost = Lost(
-        tuple(writes),
-        tuple(kept),
-        tuple(request for request, _ in left),
-        tuple(key for _, key in left),
-    )
-    return but(lost, unknown, "no_image")
+    lost = Lost(tuple(writes), tuple(kept), tuple(requests), tuple(puts))
+    return but(_together(lost, unknown, taken), unknown, "no_image")
 
 
-def _spread(unknown: set[bytes], writes: Sequence[tuple[str, tuple[bytes, ...]]]) -> None:
-    """What is written together with a key that is not put back is not put back either."""
-    grown = bool(unknown)
-    while grown:
+def _together(lost: Lost, unknown: set[bytes], taken: Sequence[Written]) -> Lost:
+    """What was written together with a key that is not put back is not put back either; once databases were swapped a key tells no place."""
+    if not unknown or any(each.swaps for each in taken):
+        return lost
+    size = 0
+    while len(unknown) > size:
         size = len(unknown)
-        unknown.update(key for _, own in writes if not unknown.isdisjoint(own) for key in own)
-        grown = len(unknown) > size
+        unknown.update(k for _, own in lost.writes if not unknown.isdisjoint(own) for k in own)
+    left = [each for each in zip(lost.requests, lost.puts, strict=True) if each[1] not in unknown]
+    requests, puts = tuple(each for each, _ in left), tuple(key for _, key in left)
+    return replace(lost, requests=requests, puts=puts)
 
 
 def but(lost: Lost, keys: Collection[bytes], why: str) -> Lost:
