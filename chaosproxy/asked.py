@@ -5,14 +5,16 @@ Takes what `use()` and the marker are given; gives a Profile and names of faults
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from chaosproxy.core.command_table import CommandTable
 from chaosproxy.core.rule import Profile
-from chaosproxy.core.scalar import MOST
+from chaosproxy.core.scalar import MOST, closest
 from chaosproxy.profile import Source, find, load
 
+#: What a marker takes beside profiles.
+_TAKEN: Final = ("yaml", "seed", "set", "require_fired")
 _SEQUENCES: Final = (list, tuple, set, frozenset)
 
 
@@ -23,8 +25,8 @@ def read_profile(names: Sequence[object], yaml: object, seed: object, overrides:
     """
     if (yaml is None) == (not names):
         raise TypeError("use() takes the names of profiles, or yaml=")
-    known_seed = seed is None or (isinstance(seed, int) and not isinstance(seed, bool))
-    if not known_seed or not 0 <= (seed or 0) <= MOST:  # type: ignore[operator]
+    whole = isinstance(seed, int) and not isinstance(seed, bool) and 0 <= seed <= MOST
+    if seed is not None and not whole:
         raise _wrong("seed", f"a whole number from 0 to {MOST}", seed)
     sources = [find(_name(name)) for name in names]
     if yaml is not None:
@@ -32,6 +34,15 @@ def read_profile(names: Sequence[object], yaml: object, seed: object, overrides:
             raise _wrong("yaml", "a profile's text", yaml)
         sources = [Source("test", yaml.encode("utf-8", "surrogatepass"), "yaml")]
     return load(sources, table=CommandTable.bundled(), overrides=_overrides(overrides))
+
+
+def check_marker(given: Collection[str], required: object) -> None:
+    """Look at a marker's arguments by name, and at its `require_fired`. Raises TypeError for what a marker does not take."""
+    for name in given:
+        if name not in _TAKEN:
+            meant = f"did you mean '{near}'?" if (near := closest(name, _TAKEN)) else ""
+            raise TypeError(f"no argument is called '{name}'; {meant or ', '.join(_TAKEN)}")
+    read_required(required)
 
 
 def read_required(given: object) -> Sequence[str] | None:

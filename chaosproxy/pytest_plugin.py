@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 _EMBEDDED: Final = "embedded"
 _SEED: Final = "chaosproxy_seed"
-#: What a marker takes beside profiles.
-_TAKEN: Final = ("yaml", "seed", "set", "require_fired")
 #: What pytest is called by where it was run as a module.
 _MODULE: Final = "__main__.py"
 
@@ -166,12 +164,14 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 @contextmanager
 def _in_force(item: pytest.Item, proxy: "ChaosProxy") -> Generator[None]:
     """What is in force while the test itself runs; it fails at the end of that where something has not fired."""
+    from chaosproxy.asked import check_marker  # noqa: PLC0415
+
     marker = item.get_closest_marker("chaos")
     given: dict[str, Any] = {} if marker is None else dict(marker.kwargs)
     required = given.pop("require_fired", False)
     names = marker.args if marker is not None else _of_the_run(item)
     proxy.begin(_names(item))
-    _usable(lambda: _known(given, required))
+    _usable(lambda: check_marker(given, required))
     # What must fire may be of a profile that the test itself puts in force.
     if names or given or (marker is not None and required is False):
         _usable(lambda: proxy.use(*names, **given))
@@ -179,18 +179,6 @@ def _in_force(item: pytest.Item, proxy: "ChaosProxy") -> Generator[None]:
     missing = _usable(lambda: proxy.missing(required))
     if missing:
         pytest.fail(f"never fired, and had to: {', '.join(missing)}", pytrace=False)
-
-
-def _known(given: Collection[str], required: object) -> None:
-    """Raise TypeError for what a marker does not take."""
-    from chaosproxy.asked import read_required  # noqa: PLC0415
-    from chaosproxy.core.scalar import closest  # noqa: PLC0415
-
-    for name in given:
-        if name not in _TAKEN:
-            meant = f"did you mean '{near}'?" if (near := closest(name, _TAKEN)) else ""
-            raise TypeError(f"no argument is called '{name}'; {meant or ', '.join(_TAKEN)}")
-    read_required(required)
 
 
 def _case(item: pytest.Item) -> object | None:

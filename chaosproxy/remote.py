@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 from urllib.parse import quote, urlsplit
 
 #: How long an answer may take, in seconds; each comes within one, a change within five, but for the network.
@@ -23,12 +23,12 @@ def _is(*kinds: type) -> Callable[[object], bool]:
     return lambda value: isinstance(value, kinds)
 
 
-def _texts(value: object) -> bool:
+def _texts(value: object) -> TypeGuard[list[str]]:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
 def _coded(value: object) -> bool:
-    if not (isinstance(value, list) and _texts(value)):
+    if not _texts(value):
         return False
     try:
         for each in value:

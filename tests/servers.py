@@ -210,6 +210,11 @@ def start(name: str, *extra_args: str, cluster: bool = False) -> Server:
     raise AssertionError("unreachable")
 
 
+def start_on(port: int, name: str, *extra_args: str) -> Server:
+    """Start a server of this kind on this port, as `start` does where that is free."""
+    return _start_on(port, name, *_binary(name), extra_args, cluster=False)
+
+
 def start_cluster_node(name: str, *extra_args: str) -> Server:
     """Start a cluster of one node that owns all slots, and wait until it serves them."""
     server = start(name, *extra_args, cluster=True)

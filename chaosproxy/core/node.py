@@ -75,10 +75,10 @@ def _keys(seat: Seat, slots: SlotMap, what: bytes, numbers: list[bytes]) -> byte
     counts = what == b"COUNTKEYSINSLOT"
     if len(numbers) != 2 - counts:
         return None
-    values = [number(each) for each in numbers]
-    if None in values:
+    values = [value for each in numbers if (value := number(each)) is not None]
+    if len(values) < len(numbers):
         return _NO_NUMBER
-    slot, most = int(numbers[0]), int(numbers[-1])
+    slot, most = values[0], values[-1]
     if not 0 <= slot < SLOTS or most < 0:
         return _NO_SLOT if counts else _NO_SLOT_OR_COUNT
     if slots.owner(slot) == seat.node and most + counts:

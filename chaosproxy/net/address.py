@@ -54,28 +54,22 @@ class Address:
         """Whether only this machine can reach it."""
         if self.path or self.host == "localhost":
             return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        numeric = _numeric(self.host)
+        return numeric is not None and numeric.is_loopback
 
     @property
     def is_numeric(self) -> bool:
         """Whether its host is an IP address: nothing has to be looked up."""
-        try:
-            ipaddress.ip_address(self.host)
-        except ValueError:
-            return False
-        return True
+        return _numeric(self.host) is not None
 
     @property
     def possible(self) -> bool:
         """Whether there can be such a host and port, whoever is there; what cannot makes lookups fail otherwise than with OSError."""
-        try:
-            # Python's tables of names take half a megabyte.
-            _ = self.is_numeric or self.host.encode("idna")
-        except UnicodeError:
-            return False
+        if not self.is_numeric:  # reading Python's tables of names takes half a megabyte
+            try:
+                self.host.encode("idna")
+            except UnicodeError:
+                return False
         return 0 <= self.port < 65536
 
     def to_tell(self) -> str:
@@ -128,6 +122,13 @@ class Upstream:
             where, slash, db = rest.partition("/")
             url = f"{scheme}+cluster://{','.join([where, *map(str, self.others)])}{slash}{db}"
         return _as_user(url, self.username, self.password and "***")
+
+
+def _numeric(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
 
 
 def with_credentials(url: str, upstream: Upstream) -> str:

@@ -72,9 +72,7 @@ class Standby:
             self._pair.relay.thaw()
         if not rules:
             return
-        if self._pair.detached:
-            self._settle_by(self._rejoin)
-        elif self._attaching is None or self._problem:
+        if self._pair.detached or self._attaching is None or self._problem:
             self._settle_by(self._how)
 
     def _settle_by(self, how: Callable[[], Awaitable[None]]) -> None:

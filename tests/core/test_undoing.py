@@ -37,6 +37,15 @@ def put_in_force(talk, rules=RULE):
         each.wake()
 
 
+def hand_over(other, talk):
+    """What the other one pushes is taken down, made and answered; then the one that waits has it."""
+    other.expect_upstream(*asks("a", "b"), "RPUSH a x")
+    other.upstream(*DUMPED * 2, ":1")
+    other.expect_client(":1")
+    talk.upstream('"x"')
+    talk.expect_client('"x"')
+
+
 def asks(*keys):
     return [f"{name} {key}" for key in keys for name in ("DUMP", "PEXPIRETIME")]
 
@@ -443,11 +452,7 @@ def test_one_that_waits():
         for _ in range(PARKED):
             other.expect_silence()
             talk.side("+PONG")
-        other.expect_upstream(*asks("a", "b"), "RPUSH a x")
-        other.upstream(*DUMPED * 2, ":1")
-        other.expect_client(":1")
-        talk.upstream('"x"')
-        talk.expect_client('"x"')
+        hand_over(other, talk)
         lost = fail_over(talk)
         assert [name for name, _ in lost.writes] == ["RPUSH", "BLMOVE"]
         assert len(lost.requests) == 2
@@ -686,11 +691,7 @@ def test_one_that_waits_as_the_profile_comes(before, protocol):
         talk.heard("upstream")
         put_in_force(talk)
         other.client("RPUSH a x")
-        other.expect_upstream(*asks("a", "b"), "RPUSH a x")
-        other.upstream(*DUMPED * 2, ":1")
-        other.expect_client(":1")
-        talk.upstream('"x"')
-        talk.expect_client('"x"')
+        hand_over(other, talk)
         for _ in range(2):
             other.side("+PONG")
         lost = fail_over(talk)

@@ -12,7 +12,6 @@ from chaosproxy.net.address import Address
 from tests import servers
 from tests.net.pairs import AT_ONCE, info, two_servers
 from tests.proxying import TURNED_AWAY, RunningProxy, serve_proxy, start_proxy, wait_for
-from tests.unbreakable.stand import start_on
 from tests.wire import Wire, encode
 
 FAILOVER = """
@@ -268,7 +267,7 @@ def test_a_standby_that_dies(before, two):
 def started_anew(two: list[servers.Server], number: int) -> Iterator[None]:
     """One of the servers, which may be gone already, is another one now, at its port: it is empty and copies nobody."""
     two[number].stop()
-    two[number] = start_on(two[number].port, two[number].name, *AT_ONCE)
+    two[number] = servers.start_on(two[number].port, two[number].name, *AT_ONCE)
     try:
         yield
     finally:

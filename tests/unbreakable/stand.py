@@ -60,7 +60,7 @@ class Stand:
     def restart(self) -> None:
         """Start one on the port that the last one had."""
         self.server.stop()
-        self.server = start_on(self.port, self.kind, *self.options)
+        self.server = servers.start_on(self.port, self.kind, *self.options)
 
     def mend(self) -> None:
         """Whatever was done to it: it runs, and is empty."""
@@ -147,7 +147,7 @@ class Stand:
 def start(kind: str, *options: str, proxy: tuple[str, ...] = (), profile: str = "calm") -> Stand:
     """Start both. Raises Unavailable."""
     port = servers.free_port()
-    server = start_on(port, kind, *options)
+    server = servers.start_on(port, kind, *options)
     stand = Stand(kind, options, port, server, start_before(server, profile, *proxy))
     stand.settle()
     return stand
@@ -157,12 +157,6 @@ def start_before(server: servers.Server, profile: str = "calm", *options: str) -
     """Start a proxy at a port that nobody else is given while it does not listen there."""
     listen = f"127.0.0.1:{servers.free_port()}"
     return start_proxy(server.url, profile, "--listen", listen, *options)
-
-
-def start_on(port: int, kind: str, *options: str) -> servers.Server:
-    """Start a server of this kind on this port."""
-    binary, version = servers._binary(kind)
-    return servers._start_on(port, kind, binary, version, options, cluster=False)
 
 
 def _state(pid: int) -> str:

@@ -9,7 +9,6 @@ import pytest
 
 from tests import servers
 from tests.proxying import serve_proxy
-from tests.unbreakable import stand as stands
 from tests.unbreakable.phases import PHASES
 from tests.unbreakable.stand import Stand, until
 
@@ -18,7 +17,7 @@ from tests.unbreakable.stand import Stand, until
 def test_tasks(third):
     """Clients are reset, closed, or lose their server, in each phase in turn; then the loop has what it had before."""
     port = servers.free_port()
-    server = stands.start_on(port, "redis70")
+    server = servers.start_on(port, "redis70")
     proxy = serve_proxy(server.url)
     stand = Stand("redis70", (), port, server, proxy)
     inner, loop = proxy.service._proxy, proxy.service._loop

@@ -15,7 +15,7 @@ from chaosproxy.service import GRACE
 from tests import servers
 from tests.proxying import TURNED_AWAY, wait_for
 from tests.unbreakable.phases import PHASES, every, rule
-from tests.unbreakable.stand import MISTAKE, Stand, start_before, start_on
+from tests.unbreakable.stand import MISTAKE, Stand, start_before
 from tests.wire import encode
 
 CLIENTS = 50
@@ -110,7 +110,7 @@ def test_under_load(redis70, profile, size):
 def stand(request):
     """A proxy under one profile, which is told to stop."""
     port = servers.free_port()
-    server = start_on(port, "redis70")
+    server = servers.start_on(port, "redis70")
     made = Stand("redis70", (), port, server, start_before(server))
     yield made
     if made.proxy.process.poll() is None:
