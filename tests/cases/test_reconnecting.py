@@ -90,3 +90,31 @@ def test_worker_that_dies_of_an_acknowledgement(stage, python, version, done):
     worker = python(f"dramatiq=={version}", "redis==3.5.3", "setuptools==75.8.0")
     run = stage.play(ACK_CUT, worker, "dramatiq_worker.py")
     assert run.said == done
+
+
+#: As it asks for tasks the third time none is under way; the other two cuts find it looking for other workers.
+THREE_CUTS = """
+faults:
+  - {fault: disconnect, name: cut-1, match: {commands: [BRPOP], keys: celery}, when: {nth: 3}, at: before_forward, who: all}
+  - {fault: admit, name: closed-1, when: {armed_by: cut-1}, new_connections: refuse, for: 300ms}
+  - {fault: disconnect, name: cut-2, match: {commands: [BRPOP]}, when: {armed_by: cut-1, nth: 1}, at: before_forward, who: all}
+  - {fault: admit, name: closed-2, when: {armed_by: cut-2}, new_connections: refuse, for: 300ms}
+  - {fault: disconnect, name: cut-3, match: {commands: [BRPOP]}, when: {armed_by: cut-2, nth: 1}, at: before_forward, who: all}
+  - {fault: admit, name: closed-3, when: {armed_by: cut-3}, new_connections: refuse, for: 300ms}
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "done"),
+    [
+        (("celery==5.2.3", "kombu==5.2.4", "redis==4.3.4"), ["first"]),
+        (("celery==5.6.0", "kombu==5.6.2", "redis==6.4.0"), ["first", "second"]),
+    ],
+    ids=["5.2.3", "5.6.0"],
+)
+def test_worker_that_connects_and_does_nothing(stage, python, what, done):
+    """celery#8030: cut off while it looks for other workers, 5.2.3 connects, finds none, and takes no task any more."""
+    run = stage.play(THREE_CUTS, python(*what), "celery_worker.py")
+    assert run.said == {"connected": 2, "done": done}
+    fired = [fault for fault, *_ in run.fired]
+    assert fired == ["cut-1", "closed-1", "cut-2", "closed-2", "cut-3", "closed-3"]
