@@ -4,7 +4,7 @@ Takes one dataclass a file; gives `FAULTS`, YAML name -> class. A fault says wha
 only for an exchange that `match` and `when` have already chosen.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
@@ -109,6 +109,11 @@ class Fault:
     def names(self) -> Iterable[tuple[tuple[str | int, ...], str]]:
         """The commands that its settings name, each with the place in them where it stands."""
         return ()
+
+    def idle_on(self, specs: Sequence[CommandSpec]) -> str:
+        """Why its settings leave it nothing to do to any of these commands; '' for most, and where there may be something."""
+        del specs
+        return ""
 
     def watches(self) -> tuple[str, ...] | None:
         """Commands (as in `match: commands`) whose application the fault wants to hear of; None for most."""

@@ -195,6 +195,20 @@ def stripped(args: Args) -> tuple[bytes, ...] | None:
     return _without(args, spot.options)
 
 
+def may_carry(name: bytes, *, absolute: bool = False) -> bool:
+    """Whether a command of this name can carry a time at all, or an absolute one: never where its syntax has no place for it."""
+    if name in _OPTIONAL:
+        return True
+    if name in _SETS:
+        return not absolute
+    return name in _EXPIRES and (_EXPIRES[name][1] or not absolute)
+
+
+def may_renew(name: bytes) -> bool:
+    """Whether a command of this name can make live longer what has a time, and is not one that writes anew."""
+    return may_carry(name) and name not in _RESTORES | {b"HSETEX", b"MSETEX"}
+
+
 def is_expire(args: Args) -> bool:
     """Whether a command does nothing but set a time: EXPIRE and its family, for keys and for a hash's fields."""
     return args[0].upper() in _EXPIRES

@@ -1,9 +1,12 @@
 """`expire_key`: keys vanish early, or never."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, assert_never
 
 from chaosproxy.core import ttl
+from chaosproxy.core.command_table import CommandSpec
 from chaosproxy.core.decision import Decision, NoRenewal, Position, Rewrite, Swallow, Vanish
 from chaosproxy.core.fault import Context, Fault, fault
 from chaosproxy.core.scalar import expected
@@ -129,6 +132,20 @@ class ExpireKey(Fault):
     def needs_scratch(self) -> bool:
         """Renewals are swallowed."""
         return self.mode in ("strip_ttl", "no_renewal")
+
+    def idle_on(self, specs: Sequence[CommandSpec]) -> str:
+        """None of them carries a time that could be changed; of a script nobody sees what it sets."""
+        if self.mode in {"now", "evict"}:
+            return ""
+        if self.mode == "no_renewal":
+            what, could = "withholds longer times to live", ttl.may_renew
+        elif isinstance(self.mode, Ttl) and self.mode.skew is not None:
+            what, could = "changes absolute times", partial(ttl.may_carry, absolute=True)
+        else:
+            what, could = "changes times to live", ttl.may_carry
+        if any(could(spec.name.encode()) for spec in specs):
+            return ""
+        return f"{what} in this mode and none of these carries one"
 
     def decide(self, context: Context) -> Decision | None:
         """What happens to this command's key, or to its time."""

@@ -1,9 +1,11 @@
 """`reply`: another answer than the server's."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chaosproxy.core import reply_maker
 from chaosproxy.core.command import key_slot
+from chaosproxy.core.command_table import CommandSpec
 from chaosproxy.core.decision import Answer, Decision, Position
 from chaosproxy.core.errors import TEXTS, error_reply
 from chaosproxy.core.fault import Context, Fault, fault
@@ -89,6 +91,12 @@ class Reply(Fault):
         if at is not Position.AFTER_APPLY and (cut or self.invalid_utf8):
             name = "truncate" if cut else "invalid_utf8"
             raise Invalid("goes with at: after_apply; earlier there is no reply to change", (name,))
+
+    def idle_on(self, specs: Sequence[CommandSpec]) -> str:
+        """None of them has an answer of its own for keys that are not there."""
+        if not self.miss or any(spec.miss for spec in specs):
+            return ""
+        return "answers as for an absent key and none of these has such an answer"
 
     def decide(self, context: Context) -> Decision | None:
         """Make the answer, in the client's protocol."""

@@ -127,7 +127,10 @@ def _check_commands(written: Written, table: CommandTable, problems: Problems) -
     if specs is None:
         return
     place = _place(written, "match", "commands")
-    for why in _beyond(fault, specs) if fault else ():
+    beyond = list(_beyond(fault, specs)) if fault else []
+    if written.rule is not None and not beyond and (idle := written.rule.fault.idle_on(specs)):
+        beyond = [f"{written.rule.fault.type} {idle}"]
+    for why in beyond:
         problems.add(place, f"commands: can never hold, fault {why}")
     given = {"keys": match.keys, "key_share": match.key_share, "slots": match.slots}
     by_key = [field for field, value in given.items() if value is not None]
@@ -276,8 +279,7 @@ def _unknown_command(word: str, table: CommandTable) -> tuple[str, str]:
         near = group if _specs_of(group, table) else closest(word, table.names)
         return f"unknown command {word}", near
     if container not in table.specs:
-        near = closest(container, table.names)
-        return f"unknown command {container}", near and f"{near}{word[len(container) :]}"
+        return f"unknown command {container}", closest(word, table.names)
     below = [name for name in table.names if name.startswith(f"{container}|")]
     if not below:
         return f"{container} has no subcommands", container

@@ -206,6 +206,23 @@ def test_every_command_with_a_time():
     assert timed == named | {"SET", "RESTORE", "RESTORE-ASKING"}
 
 
+#: Their time is an option, of any kind.
+OPTIONS = {b"HSETEX", b"MSETEX"}
+
+
+def test_names_that_may_carry_a_time():
+    """Of the table those that do in some form, and no others; what has a time in some form alone may be absolute in another."""
+    forms = {words(command)[0].upper() for command in HALVED}
+    names = [name.encode() for name in CommandTable.bundled().specs]
+    assert {name for name in names if ttl.may_carry(name)} == forms
+    relative = {
+        name for name in forms if name.endswith((b"EXPIRE", b"SETEX")) and name not in OPTIONS
+    }
+    assert {name for name in names if ttl.may_carry(name, absolute=True)} == forms - relative
+    anew = {b"HSETEX", b"MSETEX", b"RESTORE", b"RESTORE-ASKING"}
+    assert {name for name in names if ttl.may_renew(name)} == forms - anew
+
+
 @pytest.mark.parametrize(
     ("command", "shortest"),
     [

@@ -357,10 +357,35 @@ def test_a_command_with_a_key():
         profile("- {fault: expire_key, match: {commands: [PING, INFO]}, mode: now}")
 
 
+NO_TIME = "changes times to live in this mode and none of these carries one"
+NO_ABSOLUTE = "changes absolute times in this mode and none of these carries one"
+NO_LONGER = "withholds longer times to live in this mode and none of these carries one"
+
+
+@pytest.mark.parametrize(
+    ("mode", "bad", "why", "good"),
+    [
+        ("strip_ttl", "GET, EVAL, DEL", NO_TIME, "EVAL, SET"),
+        ("{ttl_scale: 0.01}", "EVALSHA, FCALL", NO_TIME, "'@write'"),
+        ("{ttl_set: 3s}", "'@read'", NO_TIME, "HSETEX"),
+        ("{clock_skew: -30s}", "EXPIRE, SETEX, HPEXPIRE", NO_ABSOLUTE, "EXPIREAT"),
+        ("{clock_skew: 30s}", "PSETEX, GET", NO_ABSOLUTE, "GET, SET"),
+        ("no_renewal", "HSETEX, MSETEX, RESTORE, GET", NO_LONGER, "PEXPIRE"),
+        ("no_renewal", "EVAL", NO_LONGER, "SETEX"),
+    ],
+)
+def test_commands_without_a_time(mode, bad, why, good):
+    """A rule that changes times and names only commands that carry none, as scripts, is refused as it is read."""
+    with pytest.raises(ProfileError, match=f"can never hold, fault expire_key {why}"):
+        profile(rule(mode, bad))
+    assert profile(rule(mode, good))
+    assert profile(rule(mode, "ACME.FROB, GET"))
+
+
 @pytest.mark.parametrize("mode", ["now", "evict", "strip_ttl", "no_renewal", "{ttl_set: 3s}"])
 def test_without_a_key(mode):
     """A command without keys has none that could go, and no time."""
-    with Talk(rule(mode, "PING, GET")) as talk:
+    with Talk(rule(mode, "PING, SET")) as talk:
         talk.client("PING")
         talk.expect_upstream("PING")
         talk.upstream("+PONG")

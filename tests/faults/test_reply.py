@@ -5,7 +5,8 @@ import pytest
 from chaosproxy.core.effect import LimitReached
 from chaosproxy.core.errors import TEXTS
 from chaosproxy.core.fault import ServerInfo
-from tests.conversation import Talk
+from chaosproxy.profile import ProfileError
+from tests.conversation import Talk, profile
 
 ONE = "give exactly one of error, value, miss, truncate and invalid_utf8"
 READONLY = "-READONLY You can't write against a read only replica."
@@ -145,9 +146,19 @@ def test_miss(protocol, command, second, third):
 
 def test_no_miss():
     """A command that knows no absent keys is left alone, and the rule says so."""
-    with Talk("- {fault: reply, match: {commands: PING}, at: before_forward, miss: true}") as talk:
+    with Talk("- {fault: reply, at: before_forward, miss: true}") as talk:
         talk.handshake("PING", "+PONG")
         assert talk.skipped("reply") == ["not_applicable"]
+
+
+@pytest.mark.parametrize("commands", ["INCR", "[PING, XADD]", "EVAL"])
+def test_never_a_miss(commands):
+    """A rule that names only such commands is refused as it is read; one of several that knows them is enough."""
+    rule = "- {fault: reply, match: {commands: %s}, at: before_forward, miss: true}"
+    why = "commands: can never hold, fault reply answers as for an absent key and none of these has such an answer"
+    with pytest.raises(ProfileError, match=why):
+        profile(rule % commands)
+    assert profile(rule % "[INCR, GET]")
 
 
 @both

@@ -72,6 +72,10 @@ def cut(fields):
          ["22: commands: unknown subcommand CONFIG|SETT; did you mean 'CONFIG|SET'?"]),
         ("match: {commands: [CONFGI|SET]}",
          ["22: commands: unknown command CONFGI; did you mean 'CONFIG|SET'?"]),
+        # What is suggested is there: no SETNX|MASTERS.
+        ("match: {commands: [SENTINEL|MASTERS]}", ["22: commands: unknown command SENTINEL"]),
+        ("match: {commands: [CLIENTT|SETNAM]}",
+         ["22: commands: unknown command CLIENTT; did you mean 'CLIENT|SETNAME'?"]),
         ("match: {commands: ['*']}",
          ["22: commands: unknown command *; for all of them 'commands' is left out"]),
         ("match: {commands: '@all'}",
