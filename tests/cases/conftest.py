@@ -89,14 +89,24 @@ class Stage:
 @pytest.fixture(scope="session")
 def stage() -> Iterator[Stage]:
     """Give one server and one proxy to all cases of this worker."""
+    # Clients come to it while nobody listens there: nobody else may be given the port then.
+    yield from _stage(listen=Address("127.0.0.1", servers.free_port()))
+
+
+@pytest.fixture
+def cluster() -> Iterator[Stage]:
+    """Give a server that appears as a cluster: what has moved in it stays where it is, so each case has its own."""
+    yield from _stage(cluster_nodes=3)
+
+
+def _stage(**plan: Any) -> Iterator[Stage]:
     name = "redis82"
     reason = servers.available(name)
     if reason is not None:
         pytest.skip(reason)
     server = servers.start(name)
     try:
-        # Clients come to it while nobody listens there: nobody else may be given the port then.
-        with serve_proxy(server.url, listen=Address("127.0.0.1", servers.free_port())) as proxy:
+        with serve_proxy(server.url, **plan) as proxy:
             yield Stage(server, proxy)
     finally:
         server.stop()
