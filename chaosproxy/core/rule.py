@@ -52,7 +52,8 @@ class Match:
         circumstances.CONNECTION,
         "{nth: 2} counted from 1 since the profile came into force; {opened_before: fault} or {opened_after: fault}: opened "
         "before or after that fault first fired (never, as long as it has not); {state: transaction | watching | "
-        "subscribed | blocked}; {listener: node-1}: it came in by the listener of that name (redis where there is one only).",
+        "subscribed | blocked}: what it is in as the command comes, so no WATCH makes its own watching, and blocked is what comes "
+        "behind a BLPOP that still waits; {listener: node-1}: it came in by the listener of that name (redis where there is one only).",
         default=None,
     )
     batch: "circumstances.BatchTest | None" = setting(
