@@ -233,9 +233,9 @@ class Service:
         return self._proxy.counts.totals()
 
     @property
-    def commands(self) -> int:
-        """How many commands have come."""
-        return sum(tally.count for tally in list(self._proxy.world.tallies.values()))
+    def commands(self) -> dict[str, int]:
+        """How many commands have come, by name."""
+        return {each.name: each.count for each in list(self._proxy.world.tallies.values())}
 
     def wait_until_left(self, seconds: float) -> None:
         """Wait until no client is connected, nor one on its way in, or for so many seconds."""
@@ -307,7 +307,7 @@ class Service:
         return make(
             profile=engine.profile.name,
             generation=engine.generation,
-            commands=self.commands,
+            commands=sum(self.commands.values()),
             delayed=sum(sum(each.buckets) for each in delays),
             delay=sum(each.sum for each in delays),
             connections=len(self._proxy.links),

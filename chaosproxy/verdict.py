@@ -14,6 +14,8 @@ ALL: Final = "all"
 NONE: Final = "none"
 #: COMMAND passed, and a fault that must fire never did.
 NEVER_FIRED: Final = 3
+#: Of so many commands that came it is said where a fault met none of its own.
+_TOLD: Final = 8
 
 
 class NoSuchFaultError(ValueError):
@@ -54,7 +56,7 @@ class Run:
 
     `faults` are totals as Service.totals gives them; `events` those that are kept, `recorded` how many there were, `lost` how many of
     them the events file lacks;
-    `timeline` as Service.timeline gives it. `again` is the command that repeats it, `replay` the one that fires just the same.
+    `came` are how many commands of each name there were; `timeline` as Service.timeline gives it. `again` is the command that repeats it, `replay` the one that fires just the same.
     """
 
     version: str
@@ -71,6 +73,7 @@ class Run:
     commands: int
     faults: Sequence[Mapping[str, Any]]
     required: tuple[str, ...]
+    came: Mapping[str, int] = field(default_factory=dict)
     events: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
     recorded: int = 0
     lost: int = 0
@@ -111,7 +114,10 @@ class Run:
         """Say what is known of why a fault never fired."""
         fault = self.of(name)
         if not fault["matched"]:
-            return "nothing that it matches ever came"
+            most = sorted(self.came.items(), key=lambda item: (-item[1], item[0]))
+            told = ", ".join(f"{name} {count}" for name, count in most[:_TOLD] if count)
+            instead = f"; most that came: {told}" if told else ""
+            return f"nothing that it matches ever came{instead}"
         reasons = ", ".join(f"{reason} {count}" for reason, count in fault["skipped"].items())
         times = "once" if fault["matched"] == 1 else f"{fault['matched']} times"
         return f"it matched {times} and was skipped: {reasons or 'it was still under way'}"

@@ -82,6 +82,14 @@ def test_missing():
     ]
 
 
+def test_what_came_instead():
+    """A fault that met none of its commands is told with those that came: redis-py's incr() sends INCRBY."""
+    came = dict.fromkeys("BCDEFGHI", 1) | {"INCRBY": 3, "HELLO": 0}
+    told = run(faults=[NEVER], required=("never",), came=came).why_missing("never")
+    most = "INCRBY 3, B 1, C 1, D 1, E 1, F 1, G 1, H 1"
+    assert told == f"nothing that it matches ever came; most that came: {most}"
+
+
 def test_incomplete():
     """What the events file lacks is said; where it has all there is nothing to say."""
     assert run().incomplete == ""

@@ -125,7 +125,7 @@ def _run(settings: Settings, options: RunOptions, wanted: _Wanted) -> _Outcome:
     except ServiceError as error:
         raise click.ClickException(str(error)) from None
     started, began = datetime.now(UTC).isoformat(timespec="milliseconds"), monotonic()
-    progress = Progress(stderr, lambda: (service.commands, _fired(service)))
+    progress = Progress(stderr, lambda: (sum(service.commands.values()), _fired(service)))
     try:
         if options.ready_file is not None:
             write_whole(options.ready_file, ready(service))
@@ -223,7 +223,8 @@ def _told(
         status=outcome.status,
         started=outcome.started,
         seconds=outcome.seconds,
-        commands=service.commands,
+        commands=sum(service.commands.values()),
+        came=service.commands,
         faults=service.totals(),
         required=required,
         events=service.journal.events(),

@@ -91,6 +91,14 @@ def test_never_fired(lost):
     assert "0 commands, exit status 3 (the command's own is 0)" in done.stderr
 
 
+def test_other_commands_came(lost, app):
+    """Where the fault met none of its commands, those that came are named: one of them may be what was meant."""
+    done = run_exec(*lost, "--set", "lost-ack.match.commands=LPUSH", command=app)
+    assert done.returncode == 3
+    why = "lost-ack never fired: nothing that it matches ever came; most that came: RPUSH 2"
+    assert why in done.stderr.splitlines()
+
+
 def test_without_a_dash(lost):
     """What stands behind the command is its own, whatever it is called, also where no `--` says so."""
     words = (
