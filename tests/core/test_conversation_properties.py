@@ -83,6 +83,9 @@ ABOUT = {
     "fault: drop_write": WRITES,
     "fault: duplicate": WRITES,
     "fault: stale_read": ["GET", "'@read'", "[GET, SET]"],
+    "mode: no_renewal": ["SET", "'@write'", "[EXEC, SET]", "EXPIRE"],
+    "mode: strip_ttl": ["SET", "'@write'", "[EXEC, SET]", "EXPIRE"],
+    "miss: true": ["GET", "BLPOP", "'@write'", "'@read'", "[SET, GET]"],
     "fault: expire_key": ["SET", "GET", "RPUSH", "BLPOP", "'@write'", "'@read'", "[EXEC, GET]"],
 }
 FAULTS = [
