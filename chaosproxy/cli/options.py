@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -22,7 +22,13 @@ from chaosproxy.profile import names
 F = TypeVar("F", bound=Callable[..., object])
 
 
-class ByteSize(click.ParamType[int]):
+if TYPE_CHECKING:
+    _Type = click.ParamType[int]
+else:  # no generic class before click 8.4
+    _Type = click.ParamType
+
+
+class ByteSize(_Type):
     """A number of bytes: `1048576`, `64KiB`, `16MiB`."""
 
     name = "SIZE"
