@@ -8,7 +8,7 @@ from chaosproxy.core.errors import error_reply
 from chaosproxy.core.failing import begin_by_itself, begins_at, lose, lost_events, state_of, tell
 from chaosproxy.core.failover import CutOff, Phase, Rejoin, Step, Switch, Unblock
 from chaosproxy.core.live_rule import LiveRule
-from chaosproxy.core.undo import Lost
+from chaosproxy.core.lost import Lost
 from tests.conversation import Talk
 
 

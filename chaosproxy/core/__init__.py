@@ -34,7 +34,7 @@ The map, in the order a command travels:
         reply_maker       replies nobody computed, by their reply_shape
         spots, texts      places in a reply that profiles name; what they may change in one
     failing               a command meets the failovers in force: it begins one, waits for a step of it, or is refused
-      failover            its steps, who is on the old primary; undoing: what it may have to undo is taken down (undo: the log)
+      failover            its steps, who is on the old primary; undoing: what it may have to undo is taken down (undo: the log; lost: what its end comes to)
     admission             what a new connection meets, before there is a conversation
     effect                what a conversation asks of the outside; value: what a reply says
     world                 what all conversations of one proxy share; tally: a command's counts and times

@@ -19,17 +19,19 @@ from chaosproxy.core.failover import Failover, Newcomers
 from chaosproxy.core.firing import fired
 from chaosproxy.core.line import Line
 from chaosproxy.core.live_rule import Chosen, LiveRule
+from chaosproxy.core.lost import Lost, but
 from chaosproxy.core.match import Exchange
 from chaosproxy.core.rule import Match
 from chaosproxy.core.slot import Work
 from chaosproxy.core.swallow import carried_out
-from chaosproxy.core.undo import Lost, but
 from chaosproxy.core.when import Turn
 
 #: What events call a failover's own steps.
 FAILOVER: Final = "(failover)"
 #: So many kinds of lost writes (a command and its keys) stand in one event.
 _KINDS: Final = 500
+#: So many kinds of writes that were kept (a command and why).
+_SHOWN: Final = 20
 
 
 def state_of(live: LiveRule) -> Failover:
@@ -159,8 +161,9 @@ def lost_events(live: LiveRule, lost: Lost, now: float, how: str = "undone") -> 
     """
     effects: list[Effect] = []
     kinds = list(Counter(lost.writes).items())
+    stays = _said(lost.kept)
     if not kinds:
-        effects += tell(live, now, "switched, nothing lost")
+        effects += tell(live, now, f"switched, nothing lost{stays}")
     for start in range(0, len(kinds), _KINDS):
         part = kinds[start : start + _KINDS]
         keys = tuple(dict.fromkeys(key for (_, keys), _ in part for key in keys))
@@ -172,7 +175,7 @@ def lost_events(live: LiveRule, lost: Lost, now: float, how: str = "undone") -> 
         effects += tell(
             live,
             now,
-            f"switched, {count} writes {how}: {shown}",
+            f"switched, {count} writes {how}: {shown}{'' if start else stays}",
             keys=keys,
             applied="undone",
             told="ok",
@@ -184,6 +187,14 @@ def lost_events(live: LiveRule, lost: Lost, now: float, how: str = "undone") -> 
         live.count(effects)
         live.skip(why, effects)
     return effects
+
+
+def _said(kept: Sequence[tuple[str, str]]) -> str:
+    """What an event says of the writes that stay: which commands, and why."""
+    kinds = Counter(kept).items()
+    shown = [f"{name} x{times} ({why})" for (name, why), times in kinds][:_SHOWN]
+    more = [f"{len(kinds) - _SHOWN} kinds more"] if len(kinds) > _SHOWN else []
+    return f"; kept: {', '.join(shown + more)}" if kept else ""
 
 
 def following(live: LiveRule) -> Turn:

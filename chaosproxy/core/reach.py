@@ -31,6 +31,11 @@ def stays(name: str) -> bool:
     return name not in _BEYOND and is_about_keys(name)
 
 
+def touches_no_key(name: str) -> bool:
+    """Whether what it changes is no key at all: libraries of functions."""
+    return name.startswith("FUNCTION|")
+
+
 def is_a_modules(name: str) -> bool:
     """Whether a module brings it: what the server says of it, its keys for one, is what the module says."""
     return "." in name

@@ -20,11 +20,12 @@ from chaosproxy.core.decision import Final as Ends
 from chaosproxy.core.effect import Applied, Outcome
 from chaosproxy.core.effect import Told as Seen
 from chaosproxy.core.live_rule import Chosen, LiveRule
+from chaosproxy.core.lost import Written
 from chaosproxy.core.match import Exchange
 from chaosproxy.core.memory import Taken
 from chaosproxy.core.modes import Args
 from chaosproxy.core.pending import Events
-from chaosproxy.core.undo import UndoLog, Written
+from chaosproxy.core.undo import UndoLog
 from chaosproxy.core.world import Name
 
 if TYPE_CHECKING:

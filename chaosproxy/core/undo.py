@@ -1,74 +1,23 @@
 """What a failover loses: the writes of its window, and how what they wrote to was before.
 
-Takes each write on its way (its places, then how they were) and when it was applied; gives, at the switch, the requests that put
-everything back, and the list of what is lost by that.
+Takes each write on its way (its places, then how they were) and when it was applied; gives, at the switch, those that are lost (`lost`:
+what they come to).
 
-A *place* is a key in a database. Its image is of use only if nothing comes between that and the write: so while a write is
+A place's image is of use only if nothing comes between that and the write: so while a write is
 on its way nobody else writes to its places (`claim`). Writes to other places pass meanwhile. A command that waits for others
 (BLPOP) claims nothing while it does: whoever writes to a place that one waits at takes the images of all its places.
 """
 
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
-from chaosproxy.core.memory import COST, Image, restore
-from chaosproxy.core.resp import encode_command
+from chaosproxy.core.lost import EVERYTHING, Lost, Place, Written, lost
+from chaosproxy.core.memory import COST
 
-Place = tuple[int, bytes]
-#: Stands for every key of every database.
-EVERYTHING: Final[Place] = (-1, b"")
 #: How many bytes of images are kept at most; with the oldest goes what could be undone.
 MOST_BYTES: Final = 256 << 20
-
-
-@dataclass(slots=True, eq=False)
-class Written:
-    """One write, or one transaction, on its way or applied.
-
-    `writes`: of each command in it that was applied, its name and the keys it may have written. `kept`: those that cannot be
-    undone, by name, and why. `images`: how its places were just before, None: that is not known. `swaps`: the databases
-    that it has swapped, two by two. `certain`: Redis has said that it was applied; else nobody knows. `partly`: it has failed, and
-    may have written before that. `claimed`: its places are its own for now. `giver`: which of others' writes gave it what it had waited
-    for, as far as is known; `given`: what that one's own has given so to others. The two are lost as one. `logged`: it may be lost.
-    """
-
-    connection: int
-    places: tuple[Place, ...] = ()
-    writes: list[tuple[str, tuple[bytes, ...]]] = field(default_factory=list)
-    kept: list[tuple[str, str]] = field(default_factory=list)
-    images: dict[Place, Image | None] = field(default_factory=dict)
-    swaps: list[tuple[int, int]] = field(default_factory=list)
-    sent: bool = False
-    claimed: bool = False
-    waits: bool = False
-    certain: bool = True
-    partly: bool = False
-    logged: bool = False
-    giver: "Written | None" = None
-    given: list[tuple[str, tuple[bytes, ...]]] = field(default_factory=list)
-    at: float = 0.0
-
-    @property
-    def size(self) -> int:
-        """Bytes that it takes: its images, and the names of its keys."""
-        images = sum(len(image.dump or b"") for image in self.images.values() if image is not None)
-        keys = sum(len(key) + COST for _, key in self.places)
-        return images + keys + sum(len(key) + COST for _, own in self.writes for key in own)
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """What is lost at a switch: the writes (name and keys, in their order), and those that cannot be undone (name, why).
-
-    `requests` undo it, `puts` are the keys that they put back, one a request (None: it is about none).
-    """
-
-    writes: tuple[tuple[str, tuple[bytes, ...]], ...]
-    kept: tuple[tuple[str, str], ...]
-    requests: tuple[bytes, ...]
-    puts: tuple[bytes | None, ...] = ()
 
 
 @dataclass(slots=True)
@@ -89,6 +38,8 @@ class UndoLog:
     _parked: list[Written] = field(default_factory=list)
     #: Places whose image is from inside the window already: no other is needed.
     _known: set[Place] = field(default_factory=set)
+    #: How often everything was claimed: what was known of a place before says nothing of what is written there behind that.
+    _age: int = 0
 
     # -- on its way
 
@@ -130,7 +81,10 @@ class UndoLog:
             return False
         for place in places:
             self._claims.setdefault(place, []).append(owner)
-        written.places, written.claimed = tuple(places), True
+        if every:
+            self._age += 1
+            self._known.clear()
+        written.places, written.claimed, written.age = tuple(places), True, self._age
         for parked in crowd:
             parked.images.clear()
             parked.giver = written
@@ -185,7 +139,7 @@ class UndoLog:
         """Nobody will answer it any more: if it has left, it may have been applied all the same."""
         written.writes[:] = written.given
         if written.sent and not written.waits:
-            written.certain = False
+            written.certain, written.blind = False, EVERYTHING in written.places
             self._keep(written, now)
         self._leave(written)
         return self.release(written)
@@ -201,10 +155,9 @@ class UndoLog:
         written.at, written.logged = now, True
         self._applied.append(written)
         self.size += written.size
-        if written.swaps:
-            self._known.clear()
         since = self.opens if self.window is None else self.window
-        if since is not None and now >= since and self.writes is None:
+        stands = written.age == self._age and EVERYTHING not in written.places
+        if stands and since is not None and now >= since and self.writes is None:
             self._known.update(place for place, image in written.images.items() if image)
         if self.window is None:
             self._forget_old(now)
@@ -247,7 +200,7 @@ class UndoLog:
             count += len(last.writes)
         self.clear()
         self.window = None
-        return _lost(taken)
+        return lost(taken)
 
     def clear(self) -> None:
         """What has been applied by now cannot be lost any more."""
@@ -261,67 +214,3 @@ class UndoLog:
 def _knows(giver: Written, places: Iterable[Place]) -> bool:
     """Whether its images say how these places were: not if it may have written anywhere."""
     return not set(giver.places).isdisjoint(places)
-
-
-def _lost(taken: Sequence[Written]) -> Lost:
-    """What these writes, the last one first, come to, and what puts their places back."""
-    writes = [write for each in reversed(taken) for write in each.writes]
-    kept = [each for unit in reversed(taken) for each in unit.kept]
-    requests: list[bytes] = []
-    puts: list[bytes | None] = []
-    first: dict[Place, Image | None] = {}
-    unknown: set[bytes] = set()
-    db = 0
-
-    def ask(request: bytes, key: bytes | None = None) -> None:
-        requests.append(request)
-        puts.append(key)
-
-    def put_back() -> None:
-        nonlocal db
-        for (where, key), image in first.items():
-            if image is None:
-                unknown.add(key)
-                continue
-            if where != db:
-                ask(encode_command(b"SELECT", b"%d" % where))
-                db = where
-            ask(restore(key, image), key)
-        first.clear()
-
-    for each in taken:
-        if each.swaps:
-            put_back()
-        for pair in reversed(each.swaps):
-            ask(encode_command(b"SWAPDB", *(b"%d" % number for number in pair)))
-        # What one that nobody answered for does not know says nothing.
-        first.update(
-            (place, image)
-            for place, image in each.images.items()
-            if image is not None or each.certain
-        )
-    put_back()
-    if db:
-        ask(encode_command(b"SELECT", b"0"))
-    lost = Lost(tuple(writes), tuple(kept), tuple(requests), tuple(puts))
-    return but(_together(lost, unknown, taken), unknown, "no_image")
-
-
-def _together(lost: Lost, unknown: set[bytes], taken: Sequence[Written]) -> Lost:
-    """What was written together with a key that is not put back is not put back either; once databases were swapped a key tells no place."""
-    if not unknown or any(each.swaps for each in taken):
-        return lost
-    size = 0
-    while len(unknown) > size:
-        size = len(unknown)
-        unknown.update(k for _, own in lost.writes if not unknown.isdisjoint(own) for k in own)
-    left = [each for each in zip(lost.requests, lost.puts, strict=True) if each[1] not in unknown]
-    requests, puts = tuple(each for each, _ in left), tuple(key for _, key in left)
-    return replace(lost, requests=requests, puts=puts)
-
-
-def but(lost: Lost, keys: Collection[bytes], why: str) -> Lost:
-    """The same without the writes to these keys, which were not put back."""
-    stays = [name for name, own in lost.writes if not set(own).isdisjoint(keys)]
-    gone = tuple(write for write in lost.writes if set(write[1]).isdisjoint(keys))
-    return replace(lost, writes=gone, kept=lost.kept + tuple((name, why) for name in stays))

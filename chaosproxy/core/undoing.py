@@ -14,12 +14,13 @@ from chaosproxy.core.command import Command
 from chaosproxy.core.effect import LimitReached
 from chaosproxy.core.failover import Failover
 from chaosproxy.core.line import Line
+from chaosproxy.core.lost import EVERYTHING, Place, Written
 from chaosproxy.core.memory import MOST_KEYS
-from chaosproxy.core.reach import SCRIPTS, SWEEPS, is_about_keys
+from chaosproxy.core.reach import SCRIPTS, SWEEPS, is_about_keys, touches_no_key
 from chaosproxy.core.remembering import kept, questions, read, written_keys
 from chaosproxy.core.resp import encode_command
 from chaosproxy.core.slot import Slot, Work
-from chaosproxy.core.undo import EVERYTHING, Place, UndoLog, Written
+from chaosproxy.core.undo import UndoLog
 
 #: What they answer if they find nothing to do is 0.
 _IN_VAIN: Final = frozenset({
@@ -248,6 +249,8 @@ def _once_surely(
 def settle(line: Line, work: Work, raw: bytes, now: float) -> None:
     """Redis has answered it (`raw`: the reply, or its header): whether it was applied is known."""
     for written, why_not in work.units:
+        if why_not and (_acted(work.sent, raw) or work.sent.name in SCRIPTS):
+            written.blind = written.blind or not touches_no_key(work.sent.name)
         if _acted(work.sent, raw) and why_not:
             written.kept.append((work.sent.name, why_not))
         elif _acted(work.sent, raw):

@@ -122,8 +122,9 @@ class PrimaryFailsOver(Fault):
     write to it (DUMP, PEXPIRETIME, with the client's own rights) and puts it back (RESTORE, with its own); two connections
     that write to one key do so one after the other meanwhile. Not undone, and written down as that: FLUSHALL, FLUSHDB, what
     scripts do to keys they do not declare, functions, requests larger than the buffer, keys the user may not DUMP, what was
-    queued in a transaction before the profile came into force. What does not pass through the proxy is not known. Reads on
-    old connections see the same server.
+    queued in a transaction before the profile came into force. What was written before one of those that may have changed any key
+    stays with it, and is written down as built_on. What does not pass through the proxy is not known. Reads on old connections see the
+    same server.
 
     With a standby (--standby, or --upstream embedded) it is real, but for style restart. The standby copies the primary by way of
     the proxy, which holds the replication link back (`lag`, `lose`) and cuts it: as the failover begins, or at the switch where

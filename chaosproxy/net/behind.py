@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from chaosproxy.core.addresses import Translate
 from chaosproxy.core.live_rule import LiveRule
+from chaosproxy.core.lost import Lost
 from chaosproxy.core.match import LISTENER
 from chaosproxy.core.slot_map import Seat
-from chaosproxy.core.undo import Lost
 from chaosproxy.net.address import Address, Upstream
 from chaosproxy.net.dial import Dialler
 from chaosproxy.net.ending import cut_off

@@ -30,8 +30,8 @@ from chaosproxy.core.failing import (
 )
 from chaosproxy.core.failover import CutOff, Phase, Rejoin, Step, Switch, Unblock
 from chaosproxy.core.live_rule import LiveRule
+from chaosproxy.core.lost import Lost
 from chaosproxy.core.resp import encode_command
-from chaosproxy.core.undo import Lost
 from chaosproxy.net.connection import Link
 from chaosproxy.net.ending import cut_off
 from chaosproxy.net.pair_error import PairError, UnsurePairError

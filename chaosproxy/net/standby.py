@@ -11,7 +11,7 @@ from typing import Final
 
 from chaosproxy.core.failing import state_of
 from chaosproxy.core.live_rule import LiveRule
-from chaosproxy.core.undo import Lost
+from chaosproxy.core.lost import Lost
 from chaosproxy.core.world import World
 from chaosproxy.faults.failover import PrimaryFailsOver
 from chaosproxy.net.pair import Node, Pair

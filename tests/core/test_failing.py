@@ -14,8 +14,8 @@ from chaosproxy.core.failing import (
     state_of,
 )
 from chaosproxy.core.fault import ServerInfo
+from chaosproxy.core.lost import Lost
 from chaosproxy.core.replay import Recording
-from chaosproxy.core.undo import Lost
 from tests.conversation import TABLE, Talk, profile
 from tests.failing import Director
 from tests.wire import encode
@@ -523,6 +523,27 @@ def test_new_connections():
     assert admit(engine, server, 4, "10.0.0.9", 2, open_connections=0) == ([], [])
 
 
+def test_what_was_kept_is_told():
+    """Which commands, how often and why, of many kinds the first ones; also where nothing was lost, and once where that takes many events."""
+    live = Engine(profile(rule("style: managed")), TABLE, 7, 1, 0.0).by_name["fo"]
+    kept = (("SET", "built_on"), ("EVAL", "no_keys"), ("SET", "built_on"))
+    many = tuple((f"C{number}", "no_keys") for number in range(22))
+    writes = tuple(("SET", (b"%d" % number,)) for number in range(501))
+
+    def told(writes, kept):
+        effects = lost_events(live, Lost(writes, kept, ()), 3.0)
+        return [effect.detail for effect in effects if isinstance(effect, Fired)]
+
+    said = "; kept: SET x2 (built_on), EVAL x1 (no_keys)"
+    assert told((), kept) == ["switched, nothing lost" + said]
+    assert told(writes, kept) == [
+        "switched, 500 writes undone: SET x500" + said,
+        "switched, 1 writes undone: SET x1",
+    ]
+    (detail,) = told((), many)
+    assert detail.endswith("C19 x1 (no_keys), 2 kinds more")
+
+
 def test_what_was_lost_is_told():
     """How many writes of which kind, with their keys; in parts if there are many; and what could not be undone."""
     engine = Engine(profile(rule("style: managed")), TABLE, 7, 1, 0.0)
@@ -530,7 +551,10 @@ def test_what_was_lost_is_told():
     writes = (("INCR", (b"n",)), ("SET", (b"a",)), ("INCR", (b"n",)), ("MSET", (b"a", b"b")))
     effects = lost_events(live, Lost(writes, (("FLUSHALL", "sweeps"),), ()), 3.0)
     event = next(effect for effect in effects if isinstance(effect, Fired))
-    assert event.detail == "switched, 4 writes undone: INCR x2, SET x1, MSET x1"
+    assert (
+        event.detail
+        == "switched, 4 writes undone: INCR x2, SET x1, MSET x1; kept: FLUSHALL x1 (sweeps)"
+    )
     assert event.writes == (("INCR", (b"n",), 2), ("SET", (b"a",), 1), ("MSET", (b"a", b"b"), 1))
     assert (event.keys, event.command) == ((b"n", b"a", b"b"), FAILOVER)
     assert (event.applied, event.told, event.outcome, event.ordinal) == (

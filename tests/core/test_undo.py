@@ -4,8 +4,9 @@ import pytest
 
 from chaosproxy.core import undo
 from chaosproxy.core.failing import refused
+from chaosproxy.core.lost import EVERYTHING, Lost, Written
 from chaosproxy.core.memory import COST, Image, restore
-from chaosproxy.core.undo import EVERYTHING, Lost, UndoLog, Written
+from chaosproxy.core.undo import UndoLog
 from tests.wire import encode
 
 A, B, C = (0, b"a"), (0, b"b"), (3, b"c")

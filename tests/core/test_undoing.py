@@ -278,6 +278,70 @@ def test_what_cannot_be_undone(command, why):
         assert (lost.writes, [reason for _, reason in lost.kept]) == ((), [why])
 
 
+KEEPS = ["FLUSHALL", "FLUSHDB", "EVAL x 0", "FUNCTION FLUSH", "FT.CREATE idx"]
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("command", KEEPS)
+def test_what_was_there_before_one_that_cannot_be_undone(command, together, protocol):
+    """It stays with that one, which may have built on it; what comes after that is asked about anew, however it was sent, and is undone."""
+    name = command.split()[0] if command != KEEPS[3] else "FUNCTION|FLUSH"
+    with Talk(RULE, protocol=protocol) as talk:
+        talk.learn("ft.create")
+        calls = ["SET k 1", command, "SET k 2"]
+        for sent in [calls] if together else [[call] for call in calls]:
+            talk.client(*sent)
+        talk.expect_upstream(*asks("k"), calls[0], command, *asks("k"), calls[2])
+        talk.upstream(*DUMPED, "+OK", "+OK", '"w"', ":-1", "+OK")
+        talk.expect_client("+OK", "+OK", "+OK")
+        lost = fail_over(talk)
+    builds = command != KEEPS[3]
+    assert [each for each, _ in lost.kept] == [name] + ["SET"] * builds
+    assert lost.writes == (("SET", (b"k",)),) * (2 - builds)
+    assert lost.requests == (restore(b"k", Image(b"w" if builds else b"v")),)
+
+
+def test_a_transaction_with_what_cannot_be_undone():
+    """It is kept whole: half of a transaction is what no server loses."""
+    with Talk(RULE) as talk:
+        talk.client("MULTI", "SET k 1", "FLUSHALL", "EXEC")
+        for reply in ("+OK", "+QUEUED", "+QUEUED"):
+            talk.upstream(reply)
+        talk.side(*DUMPED)
+        talk.upstream("*[+OK +OK]")
+        talk.heard("client")
+        talk.heard("upstream")
+        lost = fail_over(talk)
+    assert (lost.writes, lost.requests) == ((), ())
+    assert lost.kept == (("FLUSHALL", "sweeps"), ("SET", "built_on"))
+
+
+def test_a_script_that_failed_may_have_written_anywhere():
+    """It is no acknowledged write, and what was there before it stays."""
+    with Talk(RULE) as talk:
+        talk.client("SET k 1", "EVAL x 0")
+        talk.upstream(*DUMPED, "+OK", "-ERR later")
+        talk.heard("client")
+        talk.heard("upstream")
+        lost = fail_over(talk)
+    assert (lost.writes, lost.kept, lost.requests) == ((), (("SET", "built_on"),), ())
+
+
+def test_one_that_is_gone_may_have_written_anywhere():
+    """Nobody has heard whether all was swept away: what was there before stays as it is."""
+    with Talk(RULE) as talk, talk.another() as other:
+        talk.client("SET k 1")
+        talk.upstream(*DUMPED, "+OK")
+        talk.heard("client")
+        other.client("FLUSHALL")
+        other.heard("upstream")
+        other.client_gone()
+        talk.heard("upstream")
+        lost = fail_over(talk)
+    assert (lost.writes, lost.kept, lost.requests) == ((), (("SET", "built_on"),), ())
+
+
 def test_swapped_databases():
     """They are swapped back."""
     with Talk(RULE) as talk:
@@ -389,8 +453,8 @@ def test_a_transaction_begun_before():
         other.upstream(*DUMPED, "+OK")
         other.expect_client("+OK")
         lost = fail_over(talk)
-        assert lost.kept == (("EXEC", "queued_before"),)
-        assert lost.writes == (("SET", (b"b",)), ("SET", (b"c",)))
+        assert lost.kept == (("EXEC", "queued_before"), ("SET", "built_on"))
+        assert (lost.writes, lost.puts) == ((("SET", (b"c",)),), (b"c",))
 
 
 def test_a_transaction_waits_for_others():

@@ -179,20 +179,38 @@ def _is_blocked(stand: Stand) -> bool:
     return b"blocked_clients:1" in stand.server.ask("INFO", "clients")
 
 
+#: Of each that cannot be undone: what it leaves of a list and a string that were written to before it, and why.
+KEPT = {
+    ("FLUSHALL",): (None, [], "sweeps"),
+    ("FLUSHDB",): (None, [], "sweeps"),
+    ("EVAL", "return redis.call('RPUSH', 'l', 'script')", 0): (b"changed", [b"x", b"script"], "no_keys"),
+}  # fmt: skip
+
+
 @everywhere
-@pytest.mark.parametrize("call", [("FLUSHALL",), ("FLUSHDB",)])
-def test_what_is_not_undone_is_said(stand, call):
-    """A flush stays; what was written since is gone, and the flush is counted as what could not be undone."""
+@pytest.mark.parametrize("resp", [2, 3])
+@pytest.mark.parametrize("call", KEPT)
+def test_what_is_not_undone_is_said(stand, call, resp):
+    """A flush stays, and so does what it was made on; what was written since is gone. What stays is counted, and stands in the event."""
+    string, items, why = KEPT[call]
+    last = stand.journal.last
     stand.fill()
+    stand.server.ask("DEL", "l")
     stand.use(PROFILE)
-    with stand.proxy.connect() as client:
+    with stand.proxy.connect(resp=resp) as client:
         client.ask("SET", "str", "changed")
+        client.ask("RPUSH", "l", "x")
         client.ask(*call)
         client.ask("SET", "new", "v")
+        client.ask("RPUSH", "l", "y")
         fail_over(stand)
-    assert stand.server.ask("EXISTS", "new", "n", "l") == 0
-    assert stand.server.ask("GET", "str") == b"hello", "it was written to in the window"
-    assert stand.skipped()["sweeps"] == 1
+    assert stand.server.ask("EXISTS", "new") == 0
+    assert stand.server.ask("GET", "str") == string
+    assert stand.server.ask("LRANGE", "l", 0, -1) == items
+    assert (stand.skipped()[why], stand.skipped()["built_on"]) == (1, 2)
+    details = [event.get("detail", "") for event in stand.journal.events(last)]
+    said = f"kept: {call[0]} x1 ({why}), SET x1 (built_on), RPUSH x1 (built_on)"
+    assert any(detail.endswith(said) for detail in details), details
     stand.use("calm")
 
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from chaosproxy.core.lost import Lost
 from chaosproxy.core.passing import TOO_LARGE
-from chaosproxy.core.undo import Lost
 from chaosproxy.net import guided
 from chaosproxy.net.address import Address
 from chaosproxy.net.behind import Behind
