@@ -12,6 +12,8 @@ from chaosproxy.core.slot import Stage
 MOST_AT_ONCE: Final = 1000
 #: Bytes that a command takes after whose reply others are to run, until these are answered.
 RUN_COST: Final = 4096
+#: A request that a fault holds up is dropped if its client has nothing more to say: most that say so are gone.
+_HELD_UP: Final = (Stage.DELAY, Stage.HOLD, Stage.SEND)
 
 
 def due(line: Line, *others: float) -> float | None:
@@ -25,6 +27,18 @@ def is_held(line: Line) -> bool:
     """Whether a rule holds a request or a reply up now."""
     held = line.head is not None and line.head.stage is not Stage.SETTLE
     return held or (bool(line.slots) and line.slots[0].full)
+
+
+def is_held_up(line: Line) -> bool:
+    """Whether a rule keeps the next request from the server, if there is one: for a time, or until a silence is over."""
+    head = line.head
+    lost = head is not None and (line.lost or head.stage in _HELD_UP)
+    return lost or line.upstream_silent is not None
+
+
+def is_silenced(line: Line) -> bool:
+    """Whether a rule keeps from the client whatever would come next."""
+    return line.client_silent is not None or (bool(line.slots) and line.slots[0].never)
 
 
 def is_full(line: Line, *, later: bool = False) -> bool:

@@ -17,14 +17,12 @@ from chaosproxy.core.lane import Lane
 from chaosproxy.core.line import FOREVER, Line
 from chaosproxy.core.match import LISTENER
 from chaosproxy.core.returns import Returns
-from chaosproxy.core.slot import Stage, queue, rested
+from chaosproxy.core.slot import queue, rested
 from chaosproxy.core.slot_map import Seat
 from chaosproxy.core.world import World
 
 #: What stands for a command where there is none.
 NO_COMMAND = Command((b"",), b"", None, "", ())
-#: A request that a fault holds up is dropped if its client has nothing more to say: most that say so are gone.
-HELD_UP = (Stage.DELAY, Stage.HOLD, Stage.SEND)
 
 
 class Conversation:
@@ -237,6 +235,10 @@ class Conversation:
     def _finish(self, reason: str = "cut") -> None:
         """Once the line is closed: what had not happened will not. Once the client's last request is sent on: its FIN."""
         line = self._line
+        left = self._client_ended and self._returns.leaving.ended and not line.closed
+        if left and awaited.is_silenced(line):
+            line.closed = True
+            line.effects.append(CloseClient("close"))
         if line.closed and not self._over:
             self._over = True
             if self._returns.leaving.ended:
@@ -245,12 +247,12 @@ class Conversation:
             self._returns.leaving.gone(reason)
             line.gone()
         if self._client_ended and not (line.closed or self._passed_on):
-            head = line.head
-            # Behind what waits at the server that would take nothing more either.
-            if head and (line.lost or head.stage in HELD_UP or undoing.surely_waits(line)):
+            if awaited.is_held_up(line) or (
+                line.head and undoing.surely_waits(line)
+            ):  # the server would take nothing behind that either
                 self._intake.gone("client_gone")
             held = (line.world.held or self._intake.stopped) and self._intake.waiting
-            if line.head is None and line.upstream_silent is None and not held:
+            if line.head is None and not held:
                 self._passed_on = True
                 # Half a request too: nothing may be left here that is sent on later, behind the FIN.
                 if not self._intake.ended:

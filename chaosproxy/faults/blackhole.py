@@ -16,7 +16,9 @@ from chaosproxy.core.units import DURATION, choice
 class Blackhole(Fault):
     """Silence; the socket stays open, as with a peer that is half gone.
 
-    What comes behind on the same connection waits too: TCP delivers nothing out of order.
+    What comes behind on the same connection waits too: TCP delivers nothing out of order. But the client's end: once that ends its side
+    the server's ends as well, and what is held is dropped. So nothing waits there for a client that is gone; if that is what a network
+    without a word would do, let the client stay.
     """
 
     positions = tuple(Position)

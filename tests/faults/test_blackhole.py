@@ -401,23 +401,66 @@ def test_the_upstream_goes_in_silence(span):
             talk.expect_silence()
 
 
-def test_the_client_says_goodbye_in_silence():
-    """A FIN waits for the end of the silence as everything does, behind what was sent before it."""
-    with Talk(silent("after_apply", "connection", ", for: 3s")) as talk:
+@pytest.mark.parametrize("span", ["", ", for: 3s"])
+@pytest.mark.parametrize("at", ["before_forward", "after_apply", "after_reply"])
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_the_client_says_goodbye_in_silence(at, span, protocol):
+    """Its upstream side ends at once, what was held is never sent, and nobody waits for the end of the silence."""
+    with Talk(silent(at, "connection", span), protocol=protocol) as talk:
         talk.client("GET a")
-        talk.expect_upstream("GET a")
-        talk.upstream('"1"')
+        if at != "before_forward":
+            talk.expect_upstream("GET a")
+            talk.upstream('"1"')
+        if at == "after_reply":
+            talk.expect_client('"1"')
         talk.client("PING")
         talk.client_eof()
-        talk.wait(2.9)
-        talk.expect_silence()
-        assert not talk._awaited
-        talk.wait(0.1)
-        talk.expect_client('"1"')
-        talk.expect_upstream("PING")
         talk.expect_half_close()
-        talk.upstream("+PONG")
-        talk.expect_client("+PONG")
+        talk.expect_silence()
+        talk.upstream_eof()
+        talk.expect_closed("close")
+        assert len(talk.events()) == 1
+
+
+@pytest.mark.parametrize("first", ["client", "upstream"])
+@pytest.mark.parametrize(
+    "rule",
+    [
+        silent("after_apply", "connection", ", direction: to_client"),
+        silent("after_apply", "connection", ", direction: to_client, for: 9s"),
+        silent("after_apply", "reply"),
+    ],
+)
+def test_both_have_said_goodbye(rule, first):
+    """Where only the client hears nothing its FIN goes on, and once the server has left too it is over."""
+    with Talk(rule) as talk:
+        talk.client("GET a", "BLPOP l 0")
+        talk.expect_upstream("GET a", "BLPOP l 0")
+        talk.upstream('"1"')
+        if first == "client":
+            talk.client_eof()
+            talk.expect_half_close()
+            talk.upstream_eof()
+        else:
+            talk.upstream_eof()
+            talk.expect_silence()
+            talk.client_eof()
+        talk.expect_closed("close")
+
+
+@pytest.mark.parametrize("direction", ["both", "to_upstream"])
+def test_silence_falls_once_the_client_has_said_goodbye(direction):
+    """Its upstream side is told of its end, and it is over with that."""
+    with Talk(silent("after_apply", "connection", f", direction: {direction}")) as talk:
+        talk.client("GET a")
+        talk.client_eof()
+        talk.expect_upstream("GET a")
+        talk.expect_half_close()
+        talk.upstream('"1"')
+        if direction == "to_upstream":
+            talk.expect_client('"1"')
+        talk.upstream_eof()
+        talk.expect_closed("close")
 
 
 def test_the_client_goes_in_silence():

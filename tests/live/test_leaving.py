@@ -30,6 +30,34 @@ def test_nothing_is_taken_for_nobody(any_server, rule, end):
         assert matched == fired + skipped
 
 
+SILENCES = [
+    "what: reply", "what: connection", "what: connection, for: 60s", "what: connection, direction: to_client",
+    "what: connection, direction: to_upstream",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("silence", SILENCES)
+@pytest.mark.parametrize("resp", [2, 3])
+@pytest.mark.parametrize("end", ["close", "finish"])
+def test_nothing_is_taken_for_nobody_in_a_silence(any_server, silence, resp, end):
+    """A client that waits and hears nothing goes: its end reaches the server, which gives its element to nobody, and it is counted no more."""
+    rules = (
+        f"faults:\n- {{fault: blackhole, match: {{commands: GET}}, at: after_apply, {silence}}}\n"
+    )
+    with serve_proxy(any_server.url, rules) as proxy, proxy.connect(resp=resp) as wire:
+        wire.ask("PING")
+        wire.send_bytes(encode("GET", "k") + encode("BRPOPLPUSH", "q", "taken", 0))
+        wait_for(lambda: b"blocked_clients:1\r" in any_server.ask("INFO", "clients"), "it to block")
+        wait_for(lambda: proxy.metric("faults_fired_total") == 1, "the silence")
+        wire.send_bytes(encode("SET", "held", 1) * 3)
+        getattr(wire, end)()
+        wait_for(lambda: b"blocked_clients:0\r" in any_server.ask("INFO", "clients"), "it to go")
+        proxy.wait_clients(0)
+        assert proxy.metric("connections") == 0
+        assert any_server.ask("RPUSH", "q", "1") == 1
+        assert any_server.ask("EXISTS", "held", "taken") == 0
+
+
 def test_all_is_done_that_would_have_been(any_server):
     """One that has not had to wait has all carried out that it has sent before its end."""
     rules = RULES % "fault: duplicate"
