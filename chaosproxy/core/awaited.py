@@ -37,8 +37,9 @@ def is_held_up(line: Line) -> bool:
 
 
 def is_silenced(line: Line) -> bool:
-    """Whether a rule keeps from the client whatever would come next."""
-    return line.client_silent is not None or (bool(line.slots) and line.slots[0].never)
+    """Whether a rule keeps from the client whatever would come next, on a line that is open."""
+    never = bool(line.slots) and line.slots[0].never
+    return not line.closed and (never or line.client_silent is not None)
 
 
 def is_full(line: Line, *, later: bool = False) -> bool:

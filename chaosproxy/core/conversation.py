@@ -235,8 +235,7 @@ class Conversation:
     def _finish(self, reason: str = "cut") -> None:
         """Once the line is closed: what had not happened will not. Once the client's last request is sent on: its FIN."""
         line = self._line
-        left = self._client_ended and self._returns.leaving.ended and not line.closed
-        if left and awaited.is_silenced(line):
+        if self._client_ended and self._returns.leaving.ended and awaited.is_silenced(line):
             line.closed = True
             line.effects.append(CloseClient("close"))
         if line.closed and not self._over:
@@ -247,9 +246,8 @@ class Conversation:
             self._returns.leaving.gone(reason)
             line.gone()
         if self._client_ended and not (line.closed or self._passed_on):
-            if awaited.is_held_up(line) or (
-                line.head and undoing.surely_waits(line)
-            ):  # the server would take nothing behind that either
+            # Behind what waits at the server that would take nothing more either.
+            if awaited.is_held_up(line) or (line.head and undoing.surely_waits(line)):
                 self._intake.gone("client_gone")
             held = (line.world.held or self._intake.stopped) and self._intake.waiting
             if line.head is None and not held:

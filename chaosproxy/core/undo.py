@@ -40,6 +40,8 @@ class UndoLog:
     _known: set[Place] = field(default_factory=set)
     #: How often everything was claimed: what was known of a place before says nothing of what is written there behind that.
     _age: int = 0
+    #: The same as one that had waited, and may have written anywhere, was last answered.
+    _blinded: int = 0
 
     # -- on its way
 
@@ -119,6 +121,10 @@ class UndoLog:
 
     def applied(self, written: Written, now: float) -> None:
         """Redis has answered it, and it does not leave its places yet."""
+        if written.waits and not written.writes:
+            # What was sent behind it goes on by itself, and nobody has asked just before that.
+            for each in self._parked:
+                each.giver = None if each.connection == written.connection else each.giver
         self._leave(written)
         giver, written.giver = written.giver, None
         took = bool(written.writes) and giver is not None and _knows(giver, written.places)
@@ -156,6 +162,13 @@ class UndoLog:
         self._applied.append(written)
         self.size += written.size
         since = self.opens if self.window is None else self.window
+        if written.blind and not written.claimed:
+            # It has waited: others wrote meanwhile, and what they had asked before that says nothing now.
+            self._age += 1
+            self._blinded = self._age
+            self._known.clear()
+        elif written.claimed and written.age < self._blinded:
+            written.blind = True
         stands = written.age == self._age and EVERYTHING not in written.places
         if stands and since is not None and now >= since and self.writes is None:
             self._known.update(place for place, image in written.images.items() if image)

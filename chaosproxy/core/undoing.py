@@ -28,6 +28,9 @@ _IN_VAIN: Final = frozenset({
     "PEXPIREAT", "PFADD", "RENAMENX", "RPUSHX", "SADD", "SETNX", "SMOVE", "SREM", "UNLINK", "XACK", "XDEL", "XTRIM", "ZREM",
     "ZREMRANGEBYLEX", "ZREMRANGEBYRANK", "ZREMRANGEBYSCORE",
 })  # fmt: skip
+#: They end a transaction, and they choose a database.
+_ENDS: Final = frozenset({b"EXEC", b"DISCARD", b"RESET"})
+_TURNS: Final = frozenset({b"SELECT", b"RESET"})
 _NULLS: Final = (b"*-1", b"$-1", b"_")
 #: How often the side connection is asked, and has answered, before a command sent earlier has surely been met.
 _SURELY: Final = 2
@@ -95,34 +98,67 @@ def _take_down(line: Line, work: Work, log: UndoLog, works: Sequence[Work], now:
     return True
 
 
-def _stand_by(line: Line, work: Work, log: UndoLog) -> None:
-    """Nothing is taken down of it yet, and it may go on because of a write of which that is: then that one's images hold."""
+def _stand_by(
+    line: Line, work: Work, log: UndoLog, places: Sequence[Place] = (), *, shared: bool = False
+) -> None:
+    """Nothing is taken down of it yet, and it may go on because of a write of which that is: then that one's images hold.
+
+    `places`: of all that goes on with it. `shared`: others share its slot, of which only the name is known.
+    """
     found, why_not = _places(work)
     if not found or any(each is log for each, _ in work.undo):
         return
-    images = dict.fromkeys(place for place in found if place != EVERYTHING)
-    written = Written(line.connection, tuple(found), images=images, sent=True)
+    places = places or found
+    images = dict.fromkeys(place for place in places if place != EVERYTHING)
+    written = Written(line.connection, tuple(places), images=images, sent=True)
+    written.blind = written.partly = shared
     work.undo.append((log, written))
     work.units.append((written, why_not))
     log.park(written)
 
 
 def take_over(line: Line) -> None:
-    """While all requests are held, as a profile comes into force: what waits at the server already may go on because of a later write."""
+    """While all requests are held, as a profile comes into force: what waits at the server already may go on because of a later write.
+
+    So may what was sent behind it.
+    """
     if not (line.world.held and line.engine.failovers and is_waiting(line)):
         return
-    slot = line.expect[0]
-    if slot.work is None:
-        command = _parsed(line, slot)
-        slot.work = Work(line.where(command), slot.name, slot.args, b"", True, command)
-    for live in line.engine.failovers:
-        log = cast("Failover", live.state).log
-        if log is not None:
-            _stand_by(line, slot.work, log)
+    found = [(slot, _work(line, slot)) for slot in _surely_carried_out(line)]
+    places = tuple(dict.fromkeys(place for _, work in found for place in _places(work)[0]))
+    for slot, work in found:
+        if not _places(work)[0]:
+            continue
+        slot.work = work
+        for live in line.engine.failovers:
+            log = cast("Failover", live.state).log
+            if log is not None:
+                _stand_by(line, work, log, places, shared=slot.times > 1)
 
 
-def _parsed(line: Line, slot: Slot) -> Command:
-    return Command.parse(line.world.table, slot.args or (slot.name.upper,), b"")
+def _surely_carried_out(line: Line) -> list[Slot]:
+    """What is unanswered, but for what a transaction queues: its EXEC speaks for that."""
+    found, queues = [], False
+    for slot in line.expect:
+        upper = slot.name.upper
+        if slot.on_reply is None and (not queues or upper == b"EXEC"):
+            found.append(slot)
+        queues = upper == b"MULTI" or (queues and upper not in _ENDS)
+    return found
+
+
+def _work(line: Line, slot: Slot) -> Work:
+    """What is known of what was sent before any rule looked at it. In which database it is, once that may have changed, is not."""
+    if slot.work is not None:
+        return slot.work
+    turned = any(each.name.upper in _TURNS for each in line.expect)
+    command = _parsed(line, slot, alone=slot.times == 1 and not turned)
+    return Work(line.where(command), slot.name, slot.args, b"", True, command)
+
+
+def _parsed(line: Line, slot: Slot, *, alone: bool = True) -> Command:
+    args = slot.args if alone and slot.args else (slot.name.upper,)
+    return Command.parse(line.world.table, args, b"")
 
 
 def _places(work: Work) -> tuple[list[Place], str]:

@@ -30,7 +30,7 @@ def put_in_force(talk, rules=RULE):
     """As net/ does it: all are held until what was sent is answered, and nobody goes on before all have been told."""
     talk.world.hold()
     talk.switch(rules)
-    for each in talk.clock.talks:
+    for each in talk.clock.talks * 2:  # something else may wake it as well
         each.wake()
     talk.world.go_on()
     for each in talk.clock.talks:
@@ -761,6 +761,80 @@ def test_one_that_waits_as_the_profile_comes(before, protocol):
         lost = fail_over(talk)
         assert lost.writes == (("RPUSH", (b"a",)), ("BLMOVE", (b"a", b"b")))
         assert lost.requests == tuple(restore(key, Image(b"v")) for key in (b"a", b"b"))
+
+
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_what_was_sent_behind_one_that_waits(protocol):
+    """It goes on with that: who gives that one what it waits for asks what all is, and all are lost as one."""
+    with Talk(SLOW, protocol=protocol) as talk, talk.another() as other:
+        talk.client("BLPOP a 0", "SET k 1", "GET k")
+        talk.heard("upstream")
+        put_in_force(talk)
+        other.client("RPUSH a x")
+        other.expect_upstream(*asks("a", "k"), "RPUSH a x")
+        other.upstream(*DUMPED * 2, ":1")
+        other.expect_client(":1")
+        talk.upstream('*["a" "x"]', "+OK", '"1"')
+        talk.expect_client('*["a" "x"]', "+OK", '"1"')
+        for _ in range(2):
+            other.side("+PONG")
+        lost = fail_over(talk)
+    assert lost.writes == (("RPUSH", (b"a",)), ("BLPOP", (b"a",)), ("SET", (b"k",)))
+    assert lost.puts == (b"a", b"k")
+
+
+@pytest.mark.parametrize("heard", ["giver", "waiting"])
+@pytest.mark.parametrize("protocol", [2, 3])
+def test_what_was_sent_unseen_behind_one_that_waits(protocol, heard):
+    """Nobody looked at it then, so what it has written to is not known: it is kept, with what was there before it, and that is said."""
+    with Talk(protocol=protocol) as talk, talk.another() as other:
+        talk.client("BLPOP a 0", "SET k 1", "SET l 1")
+        talk.heard("upstream")
+        put_in_force(talk)
+        other.client("RPUSH a x")
+        other.expect_upstream(*asks("a"), "RPUSH a x")
+        other.upstream(*DUMPED)
+        if heard == "giver":
+            other.upstream(":1")
+            other.expect_client(":1")
+        talk.upstream('*["a" "x"]', "+OK", "+OK")
+        talk.expect_client('*["a" "x"]', "+OK", "+OK")
+        if heard == "giver":
+            for _ in range(2):
+                other.side("+PONG")
+        else:
+            other.upstream(":1")
+            other.expect_client(":1")
+        lost = fail_over(talk)
+    assert (lost.writes, lost.requests) == ((), ())
+    assert set(lost.kept) == {("SET", "no_keys"), ("RPUSH", "built_on"), ("BLPOP", "built_on")}
+
+
+BEHIND = [
+    (SLOW, ["SET k 1"], ["+OK"], (("SET", "no_image"),)),
+    (SLOW, ["SET k 1"], ["-OOM"], ()),
+    ("", ["SELECT 3", "SET k 1"], ["+OK", "+OK"], (("SET", "no_keys"),)),
+    ("", ["MULTI", "SET k 1", "EXEC"], ["+OK", "+QUEUED", "*[+OK]"], (("EXEC", "queued_before"),)),
+    ("", ["MULTI", "SET k 1", "DISCARD"], ["+OK", "+QUEUED", "+OK"], ()),
+    (SLOW, ["SET k 1", "SET l 1"], ["+OK", "+OK"], (("SET", "no_image"),) * 2),
+]
+
+
+@pytest.mark.parametrize(("before", "behind", "replies", "kept"), BEHIND)
+def test_what_was_sent_behind_one_that_waits_in_vain(before, behind, replies, kept):
+    """It goes on by itself, and nobody has asked how all was just before that: it is kept, and that is said."""
+    with Talk(before) as talk, talk.another() as other:
+        talk.client("BLPOP a 0", *behind)
+        talk.heard("upstream")
+        put_in_force(talk)
+        other.client("SET z 1")
+        other.heard("upstream")
+        other.upstream(*DUMPED, "+OK")
+        other.heard("client")
+        for reply in ("*-1", *replies):
+            talk.upstream(reply)
+        talk.heard("client")
+        assert fail_over(talk).kept[: len(kept)] == kept
 
 
 @pytest.mark.parametrize("ending", ["in vain", "gone", "another", "read"])
