@@ -122,7 +122,7 @@ class CommandTable:
         anything that is no COMMAND reply, such as an error in its place.
         """
         if not isinstance(reply, list):
-            raise ValueError(f"not a COMMAND reply: {reply!r:.80}")  # noqa: TRY004 - the server's
+            raise ValueError(f"not a COMMAND reply: {_told(reply)}")  # noqa: TRY004 - the server's
         specs: dict[str, CommandSpec] = {}
         for entry in reply:
             if entry is not None:
@@ -200,7 +200,7 @@ def _read_entry(entry: object, base: CommandTable) -> Iterator[CommandSpec]:
         case [bytes(raw_name), int(arity), flags, int(first), int(last), int(step), cats, *rest]:
             name = raw_name.decode("utf-8", "backslashreplace").upper()
         case _:
-            raise ValueError(f"not a COMMAND entry: {entry!r:.80}")
+            raise ValueError(f"not a COMMAND entry: {_told(entry)}")
     known = base.specs.get(name)
     categories = frozenset(word.removeprefix("@") for word in _words(cats))
     words = set(_words(flags))
@@ -238,10 +238,10 @@ def _subcommands_of(name: str, base: CommandTable) -> Iterable[CommandSpec]:
 
 def _words(value: object) -> Iterator[str]:
     if not isinstance(value, list | set | frozenset):
-        raise ValueError(f"not a list of words: {value!r:.80}")  # noqa: TRY004 - the server's
+        raise ValueError(f"not a list of words: {_told(value)}")  # noqa: TRY004 - the server's
     for word in value:
         if not isinstance(word, bytes):
-            raise ValueError(f"not a word: {word!r:.80}")  # noqa: TRY004 - the server's
+            raise ValueError(f"not a word: {_told(word)}")  # noqa: TRY004 - the server's
         yield word.decode("utf-8", "backslashreplace")
 
 
@@ -283,4 +283,12 @@ def _pairs(value: object) -> Mapping[bytes, object]:
         case list() if len(value) % 2 == 0:
             return dict(zip(value[::2], value[1::2], strict=True))
         case _:
-            raise ValueError(f"not a map: {value!r:.80}")
+            raise ValueError(f"not a map: {_told(value)}")
+
+
+def _told(value: object) -> str:
+    """What a server said, for a message."""
+    try:
+        return f"{value!r:.80}"
+    except RecursionError:
+        return "lists in lists"

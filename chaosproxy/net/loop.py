@@ -4,6 +4,7 @@ Takes coroutines and functions from other threads; gives their results. uvloop w
 """
 
 import asyncio
+import logging
 import os
 import threading
 import warnings
@@ -17,6 +18,10 @@ T = TypeVar("T")
 
 #: `asyncio` here keeps uvloop out even where it is installed.
 CHOICE: Final = "CHAOSPROXY_LOOP"
+#: Older uvloops do not always tell that a connection is gone: its client had reset it while it was not read.
+LEAST_UVLOOP: Final = (0, 23)
+
+_log = logging.getLogger("chaosproxy.loop")
 
 
 class BusyError(TimeoutError):
@@ -138,11 +143,15 @@ async def in_a_thread(function: Callable[[], T]) -> T:
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """Make the fastest loop there is."""
+    """Make the fastest loop there is that can be relied on."""
     if os.environ.get(CHOICE) != "asyncio":
         with suppress(ImportError):
             import uvloop  # noqa: PLC0415 - it may not be there
 
-            loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-            return loop
+            version: str = uvloop.__version__  # type: ignore[attr-defined]
+            if tuple(map(int, version.split(".")[:2])) >= LEAST_UVLOOP:
+                loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+                return loop
+            least = ".".join(map(str, LEAST_UVLOOP))
+            _log.warning("uvloop %s is not used: it needs %s or newer", version, least)
     return asyncio.new_event_loop()

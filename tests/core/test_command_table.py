@@ -1,6 +1,7 @@
 """The command table agrees with real servers: specs, subcommands, key positions, and odd replies."""
 
 import random
+import sys
 from types import MappingProxyType
 
 import hiredis
@@ -318,6 +319,15 @@ def test_what_is_no_command_reply(reply):
     """Anything else in the place of COMMAND's reply is a ValueError, whatever it is."""
     with pytest.raises(ValueError, match=r"^not a"):
         CommandTable.from_reply(reply, TABLE)
+
+
+def test_a_reply_that_is_nested_deeper_than_can_be_shown():
+    """It is a ValueError as any other: not every decoder refuses such a one."""
+    deep = []
+    for _ in range(sys.getrecursionlimit()):
+        deep = [deep]
+    with pytest.raises(ValueError, match=r"^not a COMMAND entry: lists in lists$"):
+        CommandTable.from_reply([deep], TABLE)
 
 
 def test_unknown_names_in_an_answer_to_command_info():

@@ -182,6 +182,22 @@ def test_choice(either_loop):
     assert type(loop).__module__.partition(".")[0] == either_loop
 
 
+@pytest.mark.parametrize(
+    ("version", "used"),
+    [("0.9.1", False), ("0.22.1", False), ("0.23.0", True), ("0.100.0b1", True), ("1.0", True)],
+)
+def test_an_old_uvloop(version, used, monkeypatch, caplog):
+    """One that is too old to be relied on is left alone, and that is said."""
+    uvloop = pytest.importorskip("uvloop", reason="no uvloop: pip install '.[fast]'")
+    monkeypatch.delenv(CHOICE, raising=False)
+    monkeypatch.setattr(uvloop, "__version__", version)
+    loop = new_loop()
+    loop.close()
+    assert isinstance(loop, uvloop.Loop) is used
+    said = f"uvloop {version} is not used: it needs 0.23 or newer"
+    assert caplog.messages == ([] if used else [said])
+
+
 async def test_in_a_thread():
     """What blocks is waited for while the loop goes on; its result and its exception come back."""
     release = threading.Event()
