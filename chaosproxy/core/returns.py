@@ -257,11 +257,7 @@ class Returns:
         elif transaction is not None and slot.carried and slot.whole:
             array = rebuild_exec(line, slot, transaction, now)
         line.modes.settle(upper, slot.args, frame, element, array)
-        if (
-            transaction is not None
-            and line.modes.transaction is not transaction
-            and not slot.carried
-        ):
+        if transaction and line.modes.transaction is not transaction and not slot.carried:
             abandon(line, transaction, "aborted")
         slot.full = True
         if slot.on_reply is not None:
@@ -283,8 +279,9 @@ class Returns:
         """The transaction that is under way: none if its MULTI, which was not answered, was refused, since this was carried out at once."""
         state = self.line.modes
         told = frame is not None and frame.kind != _ERROR and frame.header != b"+QUEUED"
-        unsure = state.transaction is not None and state.transaction.unanswered
-        if unsure and told and upper not in modes.NEVER_QUEUED:
+        begun = state.transaction
+        if begun and begun.unanswered and told and upper not in modes.NEVER_QUEUED:
+            abandon(self.line, begun, "aborted")
             state.transaction = None
         return state.transaction
 

@@ -332,3 +332,22 @@ def test_a_watched_command_of_which_too_much_is_kept():
         talk.heard("upstream")
         talk.upstream("*[+OK +OK +OK +OK]")
         talk.expect_client("*[+OK +OK +OK +OK]")
+
+
+@both
+def test_a_transaction_that_there_never_was(protocol):
+    """A MULTI that nobody answered for was refused, as the next answer tells: what seemed to be queued has met its rules in vain."""
+    late = "- {fault: latency, match: {commands: SET}, at: after_apply, delay: 1s}"
+    with Talk(late, protocol=protocol) as talk:
+        talk.client("CLIENT REPLY SKIP", "MULTI", "SET a 1")
+        talk.expect_upstream("CLIENT REPLY SKIP", "MULTI", "SET a 1")
+        talk.upstream("+QUEUED")
+        talk.expect_client("+QUEUED")
+        talk.handshake("GET b", ":1")
+        assert talk.skipped("latency") == ["aborted"]
+        talk.client("SET a 2")
+        talk.expect_upstream("SET a 2")
+        talk.upstream("+OK")
+        talk.wait(1.0)
+        talk.expect_client("+OK")
+        talk.expect_fired("latency")
