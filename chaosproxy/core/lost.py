@@ -122,14 +122,14 @@ def _put_back(taken: Sequence[Written]) -> tuple[list[bytes], list[bytes | None]
 
 def _go_back(first: dict[Place, Image | None], written: Written) -> None:
     """How places were before this write as well. What one that nobody answered for does not know says nothing."""
-    known = {place: image for place, image in written.images.items() if image is not None}
-    if written.certain:
-        for place in written.places:
-            if place != EVERYTHING:
-                # Asked before, it is known from an older one.
-                first.setdefault(place, None)
-        first.update(written.images)
-    first.update(known)
+    if not written.certain:
+        first.update((place, image) for place, image in written.images.items() if image)
+        return
+    for place in written.places:
+        if place != EVERYTHING:
+            # Asked before, it is known from an older one.
+            first.setdefault(place, None)
+    first.update(written.images)
 
 
 def _together(lost: Lost, unknown: set[bytes], taken: Sequence[Written]) -> Lost:

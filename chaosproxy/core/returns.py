@@ -246,6 +246,7 @@ class Returns:
         """All frames of a slot are here (None: it gets none): settle what follows from them."""
         line = self.line
         upper = slot.name.upper
+        begun = line.modes.transaction
         transaction = self._transaction(upper, frame)
         queued = transaction is not None and upper not in modes.NEVER_QUEUED
         element = slot.element
@@ -257,8 +258,8 @@ class Returns:
         elif transaction is not None and slot.carried and slot.whole:
             array = rebuild_exec(line, slot, transaction, now)
         line.modes.settle(upper, slot.args, frame, element, array)
-        if transaction and line.modes.transaction is not transaction and not slot.carried:
-            abandon(line, transaction, "aborted")
+        if begun and line.modes.transaction is not begun and not slot.carried:
+            abandon(line, begun, "aborted")
         slot.full = True
         if slot.on_reply is not None:
             raw = b"".join(slot.parts)
@@ -279,9 +280,8 @@ class Returns:
         """The transaction that is under way: none if its MULTI, which was not answered, was refused, since this was carried out at once."""
         state = self.line.modes
         told = frame is not None and frame.kind != _ERROR and frame.header != b"+QUEUED"
-        begun = state.transaction
-        if begun and begun.unanswered and told and upper not in modes.NEVER_QUEUED:
-            abandon(self.line, begun, "aborted")
+        unsure = state.transaction is not None and state.transaction.unanswered
+        if unsure and told and upper not in modes.NEVER_QUEUED:
             state.transaction = None
         return state.transaction
 
