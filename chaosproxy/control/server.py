@@ -10,6 +10,7 @@ from chaosproxy.control.backend import Backend
 from chaosproxy.control.guard import Guard
 from chaosproxy.control.sockets import Sockets
 from chaosproxy.net.address import Address
+from chaosproxy.net.listener import share
 
 #: How many connections the kernel keeps for us.
 _BACKLOG = 128
@@ -50,8 +51,9 @@ def _listen(address: Address) -> socket.socket:
     family, *_, where = found[0]
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        share(listening, shared=address.port > 0)
         listening.bind((str(where[0]), address.port))
+        share(listening)
         listening.listen(_BACKLOG)
     except OSError:
         listening.close()

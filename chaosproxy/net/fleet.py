@@ -42,9 +42,8 @@ class Fleet:
                 route = self._make(name, Address(self._host, 0), target)
                 await self._routes.add(route)
                 if not route.address.port:
-                    # Nobody is let in just now; its port must be known all the same.
-                    await route.open(asyncio.Protocol)
-                    route.close()
+                    # Nobody is let in just now; its port must be known all the same, and nobody else's.
+                    route.reserve(listen=False)
                 self._by_place[place.host, place.port] = route
 
     def find(self, place: Place, host: bytes) -> tuple[bytes, int] | None:

@@ -22,6 +22,12 @@ BACKLOG: Final = 4096
 TLS_HELLO: Final = 10.0
 #: How long a TLS client's half of the goodbye is waited for, in seconds.
 TLS_GOODBYE: Final = 1.0
+#: How often the kernel is asked for a port that is free at all addresses of a name.
+ATTEMPTS: Final = 20
+
+_TO_LISTEN: Final[dict[str, Any]] = {"type": socket.SOCK_STREAM, "flags": socket.AI_PASSIVE}
+# A name may stand for an address of a kind that this machine has none of, as ::1 where there is no IPv6.
+_ABSENT: Final = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 class Listener:
@@ -42,27 +48,13 @@ class Listener:
 
         Gives the address. Raises OSError.
         """
-        port = address.port
         _check(address)
-        try:
-            for family, *_, where in socket.getaddrinfo(
-                address.host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-            ):
-                taken = socket.socket(family)
-                self._reserved.append(taken)
-                # The kernel may give a port to two that reuse it, as long as neither listens.
-                taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(address.port > 0))
-                if family == socket.AF_INET6:
-                    taken.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                taken.bind((where[0], port, *where[2:]))
-                port = port or taken.getsockname()[1]
-                if listen:
-                    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                    taken.listen(BACKLOG)
-        except OSError:
-            self.close()
-            raise
-        return Address(address.host, port)
+        address = self._take(address, socket.getaddrinfo(address.host, address.port, **_TO_LISTEN))
+        if listen:
+            for taken in self._reserved:
+                share(taken)
+                taken.listen(BACKLOG)
+        return address
 
     async def start(
         self,
@@ -79,32 +71,55 @@ class Listener:
         how: dict[str, Any] = {"ssl": tls, "backlog": accepts}
         if tls is not None:
             how |= {"ssl_handshake_timeout": TLS_HELLO, "ssl_shutdown_timeout": TLS_GOODBYE}
-        if self._reserved:
-            reserved, self._reserved = self._reserved, []
-            for taken in reserved:
-                taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                self._servers.append(await loop.create_server(factory, sock=taken, **how))
-            self._set_up(loop)
-            return address
         if address.path:
             _remove_stale(address.path)
             server = await loop.create_unix_server(factory, address.path, **how)
             self._servers.append(server)
             self._path = address.path
-            self._set_up(loop)
-            return address
-        found = await loop.getaddrinfo(
-            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        hosts = list(dict.fromkeys(str(where[0]) for *_, where in found))
-        port = address.port
-        # A name may stand for several addresses. The kernel would give each a port of its own.
-        for host in hosts if port else hosts[:1]:
-            server = await loop.create_server(factory, host, port, **how)
-            self._servers.append(server)
-            port = port or server.sockets[0].getsockname()[1]
+        else:
+            if not self._reserved:
+                found = await loop.getaddrinfo(address.host, address.port, **_TO_LISTEN)
+                address = self._take(address, found)
+            reserved, self._reserved = self._reserved, []
+            try:
+                for taken in reserved:
+                    share(taken)
+                    self._servers.append(await loop.create_server(factory, sock=taken, **how))
+            except OSError:
+                self._reserved = reserved
+                self.close()
+                raise
         self._set_up(loop)
-        return Address(address.host, port)
+        return address
+
+    def _take(self, address: Address, found: list[Any]) -> Address:
+        """Take the same port at each of these addresses, which its name stands for. Raises OSError."""
+        attempts = ATTEMPTS
+        while True:
+            attempts -= 1
+            try:
+                return Address(address.host, self._take_each(address.port, found))
+            except OSError as error:
+                self.close()
+                # What the kernel gave at one of them may be somebody's at the next.
+                if error.errno != errno.EADDRINUSE or address.port or not attempts:
+                    raise
+
+    def _take_each(self, port: int, found: list[Any]) -> int:
+        absent: OSError | None = None
+        for family, where in dict.fromkeys((family, where) for family, *_, where in found):
+            try:
+                taken = _bound(family, (where[0], port, *where[2:]))
+            except OSError as error:
+                if error.errno not in _ABSENT:
+                    raise
+                absent = error
+            else:
+                self._reserved.append(taken)
+                port = port or taken.getsockname()[1]
+        if absent is not None and not self._reserved:
+            raise absent
+        return port
 
     def _set_up(self, loop: asyncio.AbstractEventLoop) -> None:
         """Have the kernel keep as many for us on every loop, and notice which of them vanish."""
@@ -131,6 +146,27 @@ class Listener:
             with suppress(FileNotFoundError):
                 os.unlink(self._path)  # noqa: PTH108 - nothing here that a Path would make clearer
             self._path = ""
+
+
+def share(taken: socket.socket, *, shared: bool = True) -> None:
+    """Whether others may have its port too, as long as neither listens: so it may while a last one's connections end."""
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(shared))
+
+
+def _bound(family: int, where: tuple[Any, ...]) -> socket.socket:
+    """A socket with a port, which is not listened on yet; what the kernel chooses for port 0 is its own. Raises OSError."""
+    # asyncio sends at once on what is said to be TCP only.
+    taken = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        # The kernel gives one that is shared to another one, too.
+        share(taken, shared=where[1] > 0)
+        if family == socket.AF_INET6:
+            taken.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        taken.bind(where)
+    except OSError:
+        taken.close()
+        raise
+    return taken
 
 
 def _check(address: Address) -> None:

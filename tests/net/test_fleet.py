@@ -1,5 +1,7 @@
 """A listener for each server that is spoken of: made once, and its port known before anybody is told of it."""
 
+import socket
+
 import pytest
 
 from chaosproxy.counts import Limits
@@ -66,12 +68,16 @@ def test_each_has_a_listener(loop, routes, fleet):
 
 
 def test_while_nobody_is_let_in(loop, routes, fleet):
-    """The port is known all the same, and is that port later."""
+    """The port is known all the same and nobody else's, and is that port later."""
     loop.run(fleet.learn([ONE]), TIMEOUT)
     _, port = fleet.find(ONE, b"127.0.0.1")
     assert port
     with pytest.raises(ConnectionRefusedError):
         Wire(port)
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with pytest.raises(OSError, match="in use"):
+            other.bind(("127.0.0.1", port))
     loop.run(routes.open(), TIMEOUT)
     with Wire(port) as client:
         assert client.read() == [b"+node-1\r\n"]

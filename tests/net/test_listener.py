@@ -70,6 +70,76 @@ def test_name(listen):
     assert str(address) == f"localhost:{address.port}"
 
 
+@pytest.fixture
+def stands_for(loop, monkeypatch):
+    """Have every name stand for these addresses of this machine."""
+
+    def stand_for(*hosts):
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (host, 0)) for host in hosts]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_how: found)
+
+        async def getaddrinfo(*_args, **_how):
+            return found
+
+        monkeypatch.setattr(type(loop.call(asyncio.get_running_loop)), "getaddrinfo", getaddrinfo)
+
+    return stand_for
+
+
+def test_all_of_a_name(listen, stands_for):
+    """A name that stands for several addresses is listened on at one port on each of them, also on one of the kernel's choice."""
+    stands_for("127.0.0.1", "127.0.0.2", "127.0.0.1")
+    address = listen(Address("name", 0))
+    for host in ("127.0.0.1", "127.0.0.2"):
+        assert greeting(socket.AF_INET, (host, address.port)) == b"hello"
+
+
+def test_an_address_that_is_not_there(listen, stands_for):
+    """Of a name's addresses those are left out that this machine has not, as ::1 without IPv6; with none left it is an error."""
+    stands_for("198.51.100.1", "127.0.0.1")
+    address = listen(Address("name", 0))
+    assert greeting(socket.AF_INET, ("127.0.0.1", address.port)) == b"hello"
+    stands_for("198.51.100.1", "203.0.113.1")
+    with pytest.raises(OSError, match="Cannot assign"):
+        listen(Address("name", 0))
+
+
+@pytest.mark.parametrize("reserved", [False, True])
+def test_taken_at_the_next_address(loop, listen, stands_for, monkeypatch, reserved):
+    """What the kernel gave at one address may be somebody's at the next: it is asked for another one, but not for ever."""
+    stands_for("127.0.0.1", "127.0.0.2")
+    bind, tried, others = listener_module._bound, [], []
+
+    def bound(family, where):
+        if where[0] == "127.0.0.2" and len(tried) < often:
+            tried.append(where[1])
+            with socket.socket() as theirs:
+                theirs.bind(where)
+                return bind(family, where)
+        return bind(family, where)
+
+    monkeypatch.setattr(listener_module, "_bound", bound)
+    often = 2
+    if reserved:
+        listener = Listener()
+        others.append(listener)
+        address = listener.reserve(Address("name", 0), listen=True)
+        loop.run(listener.start(address, Greeter), 10)
+    else:
+        address = listen(Address("name", 0))
+    assert len(set(tried)) == 2
+    assert address.port not in tried
+    for host in ("127.0.0.1", "127.0.0.2"):
+        assert greeting(socket.AF_INET, (host, address.port)) == b"hello"
+    for listener in others:
+        loop.call(listener.close)
+    tried.clear()
+    often = 1000
+    with pytest.raises(OSError, match="in use"):
+        listen(Address("name", 0))
+    assert len(tried) == listener_module.ATTEMPTS
+
+
 def test_port_taken(listen):
     """A port that somebody listens on is an error that says so."""
     taken = listen(Address("127.0.0.1", 0))

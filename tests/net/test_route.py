@@ -132,7 +132,7 @@ def test_a_port_that_is_taken(proxy, other):
             target = Address("127.0.0.1", other.port)
             await inner.routes.add(inner.route("second", address, target))
 
-        with pytest.raises(OSError, match="address already in use"):
+        with pytest.raises(OSError, match="Address already in use"):
             proxy.service._loop.run(do())
     assert [route.name for route in inner.routes] == ["redis"]
 
