@@ -19,6 +19,9 @@ from tests import servers
 from tests.stories import counting
 from tests.stories.counting import pytest_terminal_summary  # noqa: F401
 
+# Hundreds of programs are started: compiled anew each time, they would take longer to be read in than to do what they are for.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # How long one example takes, or is made, says how busy the machine is, not whether it holds. Examples are the same in each run, so
 # that one which fails is of what has changed; `--hypothesis-profile=anew` looks for others.
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

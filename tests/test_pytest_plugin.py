@@ -35,10 +35,11 @@ def get(proxy, word=b"GET k"):
 
 @pytest.fixture(autouse=True)
 def checkout(monkeypatch):
-    """Runs elsewhere find this very package."""
+    """Runs elsewhere find this very package, and none of the plugins that take seconds to be read in and are not asked for."""
     monkeypatch.setenv(
         "PYTHONPATH", str(Path(__file__).resolve().parent.parent), prepend=os.pathsep
     )
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:schemathesis -p no:hypothesispytest")
 
 
 @pytest.fixture
