@@ -21,6 +21,7 @@ from chaosproxy.journal import Journal
 from chaosproxy.net import steer
 from chaosproxy.net.address import Address, parse_address, with_credentials
 from chaosproxy.net.descriptors import affordable
+from chaosproxy.net.door import strangers
 from chaosproxy.net.loop import LoopThread, in_time
 from chaosproxy.net.plan import Plan
 from chaosproxy.net.proxy import Proxy
@@ -205,16 +206,16 @@ class Service:
             return self.in_force()
 
     def strangers(self, sources: Sequence[Source], overrides: Sequence[str]) -> list[str]:
-        """Give what profiles speak of and is not there: commands the server does not know, a second server."""
+        """Give what profiles in force speak of and is not there: commands the server does not know, a listener, a second server."""
         try:
             profile = load(sources, table=self._proxy.world.table, overrides=overrides)
         except ProfileError as error:
             return [problem.render() for problem in error.problems]
-        plan = self._settings.plan
-        if plan.standby is not None or plan.upstream.sentinels:
-            return []
-        needed = profile.on_standby(needed=True)
-        return [f"fault '{name}' needs a second server, and there is none" for name in needed]
+        proxy, plan = self._proxy, self._settings.plan
+        two = plan.standby is not None or plan.upstream.sentinels
+        needed = () if two else profile.on_standby(needed=True)
+        found = [f"fault '{name}' needs a second server, and there is none" for name in needed]
+        return found + self._ask(lambda: strangers(proxy.world.engine, proxy.routes))
 
     def trigger(self, name: str) -> dict[str, Any]:
         """Ask a fault to act, and give its status. Raises UnknownFaultError and CannotTriggerError."""

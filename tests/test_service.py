@@ -158,7 +158,7 @@ def test_cannot_start(redis70, tmp_path, which):
 
 
 def test_strangers(start, redis70):
-    """What a profile speaks of and is not there: a command of another server's, a second server."""
+    """What a profile speaks of and is not there: a command of another server's, a second server, a listener."""
     service = start(redis70.url)
     new = (
         "faults: [{fault: latency, match: {commands: [GET, HEXPIRE]}, at: after_apply, delay: 1ms}]"
@@ -171,6 +171,13 @@ def test_strangers(start, redis70):
         (stranger,) = service.strangers([Source("x", text.encode(), "x.yaml")], ())
         assert said in stranger
     assert service.strangers([find("lost-ack")], ()) == []
+    there = (
+        "faults: [{fault: disconnect, match: {connection: {listener: reddis}}, at: after_apply}]"
+    )
+    source = Source("x", there.encode(), "x.yaml")
+    service.put(load([source]), None)
+    (stranger,) = service.strangers([source], ())
+    assert stranger == "fault disconnect: no listener is called 'reddis'; did you mean 'redis'?"
 
 
 def test_listeners(start, redis70):

@@ -51,5 +51,5 @@ def command(remote: Remote, profile: str, seed: int | None, set_: tuple[str, ...
     with asking(file):
         now = remote.use(**body)
     for warning in now["warnings"]:
-        click.echo(printable(f"this server does not know it all: {warning}"), err=True)
+        click.echo(printable(f"warning: {warning}"), err=True)
     click.echo(in_force_line(now))
